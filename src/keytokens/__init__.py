@@ -1,0 +1,1 @@
+"""keytokens: a text classifier that shows, and proves, which tokens decide."""

@@ -1,0 +1,153 @@
+"""Sufficient sets against several rivals: a covering problem.
+
+For every rival the positive votes inside K must beat N_k, all the opposition there is. Divided by N_k every rival asks for 1
+(or for any supporter at all where nobody opposes and the rival wins ties). The minimum is NP-hard from three classes on, so:
+greedy, then one pass of deletions, which is enough for subset-minimality because a superset of a sufficient set is sufficient;
+below it the largest two-class minimum and, only if that does not meet the size, a linear programme.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+from keytokens.certificate.duels import Duel, beats, fewest_kept
+from keytokens.certificate.votes import ROUNDING, BoolArray, FloatArray
+
+__all__ = ["Cover", "Demand", "cover", "relaxation"]
+
+LP_TOLERANCE = 1e-6  # the solver's own; a bound is rounded up only beyond it
+
+
+@dataclass(frozen=True)
+class Cover:
+    tokens: tuple[int, ...]  # most decisive first
+    lower: int
+    tight: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What each rival asks for, in units of its opposition."""
+
+    share: FloatArray  # (T, R) what each token brings
+    given: FloatArray  # (R,) what the sink brings
+    target: FloatArray  # (R,) 1, or 0 where the label wins anyway
+    strict: BoolArray  # (R,) more than the target is asked for
+    least: int  # fewest tokens a set must have whatever the votes say
+
+    @classmethod
+    def of(cls, duels: Sequence[Duel], least: int) -> Demand:
+        votes = np.zeros((duels[0].tokens, len(duels)))
+        for r, one in enumerate(duels):
+            votes[one.order, r] = one.support
+        against = np.array([one.against for one in duels])
+        given = np.array([one.given for one in duels])
+        strict = np.array([one.strict for one in duels])
+        opposed = against > 0
+        unit = np.where(opposed, against, 1.0)
+        return cls(
+            share=np.where(opposed, votes / unit, votes > 0),
+            given=np.where(opposed, given / unit, given > 0),
+            target=np.where(opposed | (strict & (given == 0)), 1.0, 0.0),
+            strict=strict & opposed,
+            least=least,
+        )
+
+    def held(self, tokens: Sequence[int]) -> FloatArray:
+        total: FloatArray = self.given + self.share[list(tokens)].sum(axis=0)
+        return total
+
+    def met(self, tokens: Sequence[int]) -> bool:
+        return len(tokens) >= self.least and bool(np.all(beats(self.held(tokens), self.target, self.strict)))
+
+    def decisive(self) -> FloatArray:
+        """(T,) what a token brings on its own, nothing counted twice."""
+        total: FloatArray = np.minimum(self.share, self.target).sum(axis=1)
+        return total
+
+
+def cover(duels: Sequence[Duel], least: int) -> Cover:
+    """A subset-minimal set that beats every rival, and a bound below every such set."""
+    demand = Demand.of(duels, least)
+    kept = _pruned(demand, _greedy(demand, []))
+    kept_by_duel = [fewest_kept(one) for one in duels]
+    lower = max(least, *(found[0] for found in kept_by_duel if found is not None), 0)
+    tight = any(found is None or found[1] for found in kept_by_duel) or _hangs(demand, kept)
+    if len(kept) > lower:
+        kept, lower = _by_relaxation(demand, kept, lower)
+    return Cover(tuple(kept), min(lower, len(kept)), tight)
+
+
+def _greedy(demand: Demand, start: Sequence[int]) -> list[int]:
+    """Add the token that brings most of what is still missing until every rival is beaten."""
+    kept = list(start)
+    free = np.ones(len(demand.share), dtype=bool)
+    free[kept] = False
+    while not demand.met(kept) and free.any():
+        held = demand.held(kept)
+        open_ = ~beats(held, demand.target, demand.strict)
+        missing = np.where(open_, np.maximum(demand.target - held, 0.0) + ROUNDING, 0.0)
+        gain = np.minimum(demand.share, missing).sum(axis=1) if open_.any() else demand.decisive()
+        best = int(np.where(free, gain, -1.0).argmax())
+        kept.append(best)
+        free[best] = False
+    return kept
+
+
+def _pruned(demand: Demand, tokens: Sequence[int]) -> list[int]:
+    """One pass of deletions, least decisive first; then most decisive first, equal ones in document order."""
+    worth = demand.decisive()
+    kept = sorted(tokens, key=lambda i: (-worth[i], i))
+    for i in reversed(tuple(kept)):
+        rest = [j for j in kept if j != i]
+        if demand.met(rest):
+            kept = rest
+    return kept
+
+
+def relaxation(demand: Demand) -> FloatArray | None:
+    """A basic optimum x of: least sum x with 0 <= x <= 1 and, for each rival, sum_s x_s share_s >= what is missing.
+
+    A share beyond what is missing is cut to it, which no set of whole tokens notices. Shares below 1e-9 are noise to the solver;
+    granting them all at once keeps the programme a relaxation. None if the solver has no answer.
+    """
+    missing = demand.target - demand.given
+    asked = missing > LP_TOLERANCE
+    if not asked.any():
+        return np.zeros(len(demand.share))
+    share = np.minimum(demand.share, missing)[:, asked]
+    dust = share < 1e-9
+    bound = missing[asked] - np.where(dust, share, 0.0).sum(axis=0)
+    found = linprog(
+        np.ones(len(share)), A_ub=-np.where(dust, 0.0, share).T, b_ub=-bound, bounds=(0.0, 1.0), method="highs-ds"
+    )
+    return np.asarray(found.x, dtype=np.float64) if found.success else None
+
+
+def _by_relaxation(demand: Demand, kept: list[int], lower: int) -> tuple[list[int], int]:
+    """A basic optimum has at most one fraction per rival: rounded up it is within (classes - 2) of the minimum."""
+    x = relaxation(demand)
+    if x is None:
+        return kept, lower
+    lower = max(lower, math.ceil(float(x.sum()) - LP_TOLERANCE))
+    rounded = _pruned(demand, _greedy(demand, np.flatnonzero(x > LP_TOLERANCE).tolist()))
+    return (rounded if len(rounded) < len(kept) and demand.met(rounded) else kept), lower
+
+
+def _hangs(demand: Demand, kept: Sequence[int]) -> bool:
+    """Some comparison around this set is a tie to rounding, or the set does not win at all (rounding made the label)."""
+    around = [list(kept), *([j for j in kept if j != i] for i in kept)]
+    held = np.array([demand.held(tokens) for tokens in around])
+    tie = (demand.target > 0) & (np.abs(held - demand.target) <= ROUNDING) & (demand.share.max(axis=0, initial=0.0) > 0)
+    return not demand.met(kept) or bool(np.any(tie & demand_opposed(demand)))
+
+
+def demand_opposed(demand: Demand) -> BoolArray:
+    """Rivals with real opposition: where nobody opposes, shares are 0 or 1 and nothing is rounded."""
+    opposed: BoolArray = demand.strict | ((demand.target > 0) & ~demand.strict)
+    return opposed

@@ -1,0 +1,51 @@
+"""The package's own exceptions, and the one wording of a refusal.
+
+KeyTokensError
+ |- InputError      something the caller gave is wrong (also a ValueError)
+ |   |- DataError   ... in a file: the message names the file and, where there is one, the line
+ |- ModelError      a model directory cannot be read: missing, damaged, or of an unknown format
+ |- MissingExtra    an optional package is needed (also an ImportError)
+"""
+
+from __future__ import annotations
+
+__all__ = ["DataError", "InputError", "KeyTokensError", "MissingExtra", "ModelError", "refusal", "shorten"]
+
+
+class KeyTokensError(Exception):
+    """Base of everything that keytokens raises on purpose."""
+
+
+class InputError(KeyTokensError, ValueError):
+    """An argument breaks a rule; the message says which, what was seen and what to do."""
+
+
+class DataError(InputError):
+    """A data file breaks a rule; the message names the file and, where there is one, the line."""
+
+
+class ModelError(KeyTokensError):
+    """A model directory cannot be read."""
+
+
+class MissingExtra(KeyTokensError, ImportError):
+    """A command or function needs an optional package that is not installed."""
+
+
+def shorten(seen: object, limit: int = 80) -> str:
+    """The repr of what was seen, cut so that a message stays one line.
+
+    >>> shorten("x" * 200)[:12], len(shorten("x" * 200))
+    ("'xxxxxxxxxxx", 80)
+    """
+    text = repr(seen).replace("\n", " ")
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def refusal(owner: str, name: str, rule: str, seen: object, cure: str = "") -> InputError:
+    """The one wording: who, which argument, the rule, what was seen, what to do.
+
+    >>> str(refusal("fit", "labels", "have at least two classes", ["a"], "add texts of another class"))
+    "fit: `labels` must have at least two classes; saw ['a']. Cure: add texts of another class."
+    """
+    return InputError(f"{owner}: `{name}` must {rule}; saw {shorten(seen)}." + (f" Cure: {cure}." if cure else ""))

@@ -1,0 +1,157 @@
+"""A frozen vocabulary: words and n-grams, each with a column, found by integer arithmetic.
+
+An n-gram is a *node*: a word, or a shorter n-gram followed by a word. Nodes are numbered, words first; the key of a
+longer node is `prefix * words + word`, so n-grams of any length are found level by level without making a string. A
+node that is only on the way to a token has no column.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .tables import Ids, Keys, KeyTable, factorise
+from .words import MASK_KEY, Words, keys_of_slices
+
+__all__ = ["Found", "Level", "Vocabulary", "next_keys"]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The nodes of n words, for one n >= 2: node `start + i` is `keys[i]`, in increasing order of keys."""
+
+    start: int
+    keys: Keys
+
+    @functools.cached_property
+    def table(self) -> KeyTable:
+        return KeyTable.build(self.keys, np.arange(self.start, self.start + len(self.keys), dtype=np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Known n-grams in some texts, for one n: the place of the first word of each, and its column."""
+
+    first: NDArray[np.intp]
+    column: Ids
+
+
+def next_keys(nodes: Ids, words: Ids, ends: NDArray[np.intp], order: int, n_words: int) -> tuple[NDArray[np.intp], Keys]:
+    """Where nodes of `order` - 1 words go on with a known word of the same text, and the keys of what they become."""
+    if len(words) < order:
+        return np.empty(0, np.intp), np.empty(0, np.uint64)
+    last = words[order - 1 :]
+    whole = (nodes[: len(last)] >= 0) & (last >= 0)
+    # a text that ends after word e - 1 cuts the n-grams that begin at e - order + 1 .. e - 1
+    for back in range(1, order):
+        cut = ends - back
+        whole[cut[(cut >= 0) & (cut < len(whole))]] = False
+    first = np.flatnonzero(whole)
+    return first, nodes[first].astype(np.uint64) * np.uint64(n_words) + last[first].astype(np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Words in a fixed order, levels of longer nodes, and the column of each node (-1: not a token itself)."""
+
+    words: tuple[str, ...]
+    word_keys: Keys
+    levels: tuple[Level, ...]
+    column: Ids
+
+    def __len__(self) -> int:
+        return len(self._node_of_column)
+
+    @property
+    def order(self) -> int:
+        """The longest n-gram, in words."""
+        return 1 + len(self.levels)
+
+    @functools.cached_property
+    def _table(self) -> KeyTable:
+        return KeyTable.build(self.word_keys, np.arange(len(self.words), dtype=np.int32))
+
+    @functools.cached_property
+    def _node_of_column(self) -> NDArray[np.intp]:
+        nodes = np.flatnonzero(self.column >= 0)
+        return nodes[np.argsort(self.column[nodes], kind="stable")]
+
+    @functools.cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens by column; the words of an n-gram are separated by one space."""
+        names: list[str] = list(self.words)
+        for level in self.levels:
+            prefix, word = np.divmod(level.keys, np.uint64(len(self.words)))
+            names += [f"{names[p]} {self.words[w]}" for p, w in zip(prefix.tolist(), word.tolist(), strict=True)]
+        return tuple(names[node] for node in self._node_of_column.tolist())
+
+    @functools.cached_property
+    def sizes(self) -> NDArray[np.int32]:
+        """How many words each token has, by column."""
+        size = np.ones(len(self.column), np.int32)
+        for extra, level in enumerate(self.levels):
+            size[level.start : level.start + len(level.keys)] = extra + 2
+        return size[self._node_of_column]
+
+    @classmethod
+    def from_tokens(cls, tokens: Sequence[str]) -> Vocabulary:
+        """The vocabulary of these tokens, in this order of columns.
+
+        >>> v = Vocabulary.from_tokens(["good", "not good"])
+        >>> v.tokens, v.words
+        (('good', 'not good'), ('good', 'not'))
+        """
+        low = "\n".join(tokens).encode("utf-8")
+        letters = np.frombuffer(low, np.uint8)
+        breaks = np.flatnonzero((letters == ord(" ")) | (letters == ord("\n")))
+        starts = np.concatenate([[0], breaks + 1]) if len(tokens) else np.empty(0, np.intp)
+        stops = np.append(breaks, len(low)) if len(tokens) else starts
+        keys = keys_of_slices(low, starts, stops - starts)
+        where, word = factorise(keys)
+        spelled = [low[i:j].decode("utf-8") for i, j in zip(starts[where].tolist(), stops[where].tolist(), strict=True)]
+        # token t has the words number[first[t]], number[first[t] + 1], ...
+        is_last = np.append(letters[breaks] == ord("\n"), True) if len(tokens) else np.empty(0, np.bool_)
+        sizes = np.diff(np.flatnonzero(is_last), prepend=-1)
+        first = np.cumsum(sizes) - sizes
+        node = word[first]
+        columns = [np.full(len(where), -1, np.int32)]
+        columns[0][node[sizes == 1]] = np.flatnonzero(sizes == 1)
+        levels: list[Level] = []
+        start = len(where)
+        for order in range(2, int(sizes.max(initial=1)) + 1):
+            longer = np.flatnonzero(sizes >= order)
+            ways = node[longer].astype(np.uint64) * np.uint64(len(where)) + word[first[longer] + order - 1].astype(np.uint64)
+            level_keys, place = np.unique(ways, return_inverse=True)
+            node[longer] = start + place
+            levels.append(Level(start, level_keys))
+            columns.append(np.full(len(level_keys), -1, np.int32))
+            ending = sizes[longer] == order
+            columns[-1][place[ending]] = longer[ending]
+            start += len(level_keys)
+        return cls(tuple(spelled), keys[where], tuple(levels), np.concatenate(columns))
+
+    def find(self, words: Words) -> list[Found]:
+        """The known n-grams of some texts, one entry for each n, in order of place."""
+        ids = self._table.find(words.keys)
+        ids[words.keys == MASK_KEY] = -1
+        nodes, first, found = ids, np.arange(len(ids)), []
+        for order in range(1, self.order + 1):
+            if order > 1:
+                level = self.levels[order - 2]
+                first, keys = next_keys(nodes, ids, words.ends, order, len(self.words))
+                hits = level.table.find(keys)
+                nodes = np.full(len(ids), -1, np.int32)
+                nodes[first] = hits
+                known = hits >= 0
+                first, hits = first[known], hits[known]
+            else:
+                first = np.flatnonzero(ids >= 0)
+                hits = ids[first]
+            columns = self.column[hits]
+            is_token = columns >= 0
+            found.append(Found(first[is_token], columns[is_token]))
+        return found

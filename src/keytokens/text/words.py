@@ -1,0 +1,94 @@
+"""Texts to words, thousands at a time: bytes in, one 64-bit key a word out.
+
+A word of up to eight bytes *is* its key; a longer one is hashed to 64 bits (two of a million long words collide with a
+chance of about 1e-7).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .tables import Keys
+from .tokens import MASK_BYTE, canonical, class_table
+
+__all__ = ["MASK_KEY", "Words", "key_of", "keys_of_slices", "read_words"]
+
+if sys.byteorder != "little":  # pragma: no cover
+    raise ImportError("keytokens reads words as little-endian integers; this machine is big-endian")
+
+MASK_KEY = np.uint64(MASK_BYTE[0])
+
+_LOWER = bytes(range(256)).lower()
+_CLASS = np.concatenate([class_table()[:128], np.ones(128, np.uint8)]).tobytes()  # beyond ASCII all bytes are letters
+_KEEP = np.array([(1 << 8 * size) - 1 for size in range(8)] + [2**64 - 1], np.uint64)  # the low bytes of a key
+_LONG = np.uint64(1 << 63)
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The words of some texts, in order."""
+
+    keys: Keys  # (words,)
+    ends: NDArray[np.intp]  # (texts,) words up to the end of each text
+    low: bytes  # the bytes that were read, lower case
+    starts: NDArray[np.intp]  # (words,) place in `low`
+    sizes: NDArray[np.intp]  # (words,) bytes
+
+    def spelled(self, which: NDArray[np.intp]) -> list[bytes]:
+        """The bytes of some of the words."""
+        low = self.low
+        ends = self.starts + self.sizes
+        return [low[i:j] for i, j in zip(self.starts[which].tolist(), ends[which].tolist(), strict=True)]
+
+
+def read_words(texts: Sequence[str]) -> Words:
+    """Every word of every text."""
+    parts = canonical(texts)
+    low = b"\n".join(parts).translate(_LOWER)
+    kinds = np.frombuffer(low.translate(_CLASS), np.uint8)
+    edges = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
+    begins = np.concatenate([[0], edges]) if len(low) else edges
+    is_word = kinds[begins] != 0
+    starts, sizes = begins[is_word], np.diff(begins, append=len(low))[is_word]
+    text_ends = np.cumsum([len(part) + 1 for part in parts], dtype=np.intp)
+    return Words(keys_of_slices(low, starts, sizes), np.searchsorted(starts, text_ends), low, starts, sizes)
+
+
+def keys_of_slices(low: bytes, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> Keys:
+    """The key of each slice of `low`."""
+    # eight bytes from any place: a view that advances by one byte, over a buffer with room at its end
+    padded = low + bytes(8)
+    eight = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
+    keys: Keys = eight[starts] & _KEEP[np.minimum(sizes, 8)]
+    long = np.flatnonzero(sizes > 8)
+    if len(long):
+        place, left, hashed = starts[long], sizes[long] - 8, keys[long]
+        some = np.arange(len(long))
+        while len(some):
+            place = place + 8
+            chunk = eight[place] & _KEEP[np.minimum(left, 8)]
+            hashed[some] = _mix(hashed[some], chunk)
+            more = left > 8
+            some, place, left = some[more], place[more], left[more] - 8
+        keys[long] = _mix(hashed, sizes[long].astype(np.uint64)) | _LONG
+    return keys
+
+
+def _mix(state: Keys, chunk: Keys) -> Keys:
+    state = (state ^ (state >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    state = (state ^ (state >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + chunk
+    return (state ^ (state >> np.uint64(32))) * np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+def key_of(word: bytes) -> int:
+    """The key of one word.
+
+    >>> hex(key_of(b"ab"))
+    '0x6261'
+    """
+    return int(keys_of_slices(word, np.zeros(1, np.intp), np.array([len(word)]))[0])
