@@ -1,0 +1,50 @@
+"""What can be proved of one prediction: sufficient sets, flips and ranges, of tokens and of words.
+
+Mathematics on the weights and values of one document; no strings. `Ballot` is the document before the certificate,
+`Sentence` adds where its n-grams stand.
+"""
+
+from keytokens.certificate.occurrences import Counts, fewest_additions, flip_occurrences, phi, sufficient_occurrences
+from keytokens.certificate.ranges import (
+    Drop,
+    breach,
+    drop,
+    guarantee,
+    probability_range,
+    range_deleting,
+    range_deleting_exactly,
+    range_keeping,
+    ranges_deleting,
+)
+from keytokens.certificate.tokens import Status, TokenSet, flip, sufficient
+from keytokens.certificate.votes import Ballot, label_of
+from keytokens.certificate.words import Sentence, WordSet, flip_words, flip_words_exact, range_masking, sufficient_words
+
+__all__ = [
+    "Ballot",
+    "Counts",
+    "Drop",
+    "Sentence",
+    "Status",
+    "TokenSet",
+    "WordSet",
+    "breach",
+    "drop",
+    "fewest_additions",
+    "flip",
+    "flip_occurrences",
+    "flip_words",
+    "flip_words_exact",
+    "guarantee",
+    "label_of",
+    "phi",
+    "probability_range",
+    "range_deleting",
+    "range_deleting_exactly",
+    "range_keeping",
+    "range_masking",
+    "ranges_deleting",
+    "sufficient",
+    "sufficient_occurrences",
+    "sufficient_words",
+]

@@ -1,9 +1,10 @@
 """Sufficient sets against several rivals: a covering problem.
 
-For every rival the positive votes inside K must beat N_k, all the opposition there is. Divided by N_k every rival asks for 1
-(or for any supporter at all where nobody opposes and the rival wins ties). The minimum is NP-hard from three classes on, so:
-greedy, then one pass of deletions, which is enough for subset-minimality because a superset of a sufficient set is sufficient;
-below it the largest two-class minimum and, only if that does not meet the size, a linear programme.
+For every rival the positive votes inside K must beat N_k, all the opposition there is. Divided by N_k every rival
+asks for 1 (or for any supporter at all where nobody opposes and the rival wins ties). The minimum is NP-hard from
+three classes on, so: greedy, then one pass of deletions, which is enough for subset-minimality because a superset of
+a sufficient set is sufficient; below it the largest two-class minimum and, only if that does not meet the size, a
+linear programme.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
-from keytokens.certificate.duels import Duel, beats, fewest_kept
-from keytokens.certificate.votes import ROUNDING, BoolArray, FloatArray
+from keytokens.certificate.duels import beats, fewest_kept
+from keytokens.certificate.votes import ROUNDING, BoolArray, Duel, FloatArray
 
 __all__ = ["Cover", "Demand", "cover", "relaxation"]
 
@@ -38,6 +39,7 @@ class Demand:
     given: FloatArray  # (R,) what the sink brings
     target: FloatArray  # (R,) 1, or 0 where the label wins anyway
     strict: BoolArray  # (R,) more than the target is asked for
+    opposed: BoolArray  # (R,) somebody opposes; elsewhere shares are 0 or 1 and nothing is rounded
     least: int  # fewest tokens a set must have whatever the votes say
 
     @classmethod
@@ -55,6 +57,7 @@ class Demand:
             given=np.where(opposed, given / unit, given > 0),
             target=np.where(opposed | (strict & (given == 0)), 1.0, 0.0),
             strict=strict & opposed,
+            opposed=opposed,
             least=least,
         )
 
@@ -113,8 +116,8 @@ def _pruned(demand: Demand, tokens: Sequence[int]) -> list[int]:
 def relaxation(demand: Demand) -> FloatArray | None:
     """A basic optimum x of: least sum x with 0 <= x <= 1 and, for each rival, sum_s x_s share_s >= what is missing.
 
-    A share beyond what is missing is cut to it, which no set of whole tokens notices. Shares below 1e-9 are noise to the solver;
-    granting them all at once keeps the programme a relaxation. None if the solver has no answer.
+    A share beyond what is missing is cut to it, which no set of whole tokens notices. Shares below 1e-9 are noise to
+    the solver; granting them all at once keeps the programme a relaxation. None if the solver has no answer.
     """
     missing = demand.target - demand.given
     asked = missing > LP_TOLERANCE
@@ -140,14 +143,8 @@ def _by_relaxation(demand: Demand, kept: list[int], lower: int) -> tuple[list[in
 
 
 def _hangs(demand: Demand, kept: Sequence[int]) -> bool:
-    """Some comparison around this set is a tie to rounding, or the set does not win at all (rounding made the label)."""
+    """Some comparison around this set is a tie to rounding, or the set does not win (rounding made the label)."""
     around = [list(kept), *([j for j in kept if j != i] for i in kept)]
     held = np.array([demand.held(tokens) for tokens in around])
-    tie = (demand.target > 0) & (np.abs(held - demand.target) <= ROUNDING) & (demand.share.max(axis=0, initial=0.0) > 0)
-    return not demand.met(kept) or bool(np.any(tie & demand_opposed(demand)))
-
-
-def demand_opposed(demand: Demand) -> BoolArray:
-    """Rivals with real opposition: where nobody opposes, shares are 0 or 1 and nothing is rounded."""
-    opposed: BoolArray = demand.strict | ((demand.target > 0) & ~demand.strict)
-    return opposed
+    tie = np.abs(held - demand.target) <= ROUNDING
+    return not demand.met(kept) or bool(np.any(tie & demand.opposed))

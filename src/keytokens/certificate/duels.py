@@ -4,61 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from keytokens.certificate.votes import ROUNDING, Ballot, FloatArray, IntArray, relative_votes
+from keytokens.certificate.votes import ROUNDING, Duel
 
-__all__ = ["Duel", "beats", "duel", "fewest_deleted", "fewest_kept", "near"]
-
-
-@dataclass(frozen=True, eq=False)
-class Duel:
-    """The label against one rival: the votes of all tokens, up to one positive factor."""
-
-    order: IntArray  # the supporters, largest vote first, equal ones in document order
-    support: FloatArray  # their votes, in that order
-    given: float  # support of the sink: it counts whatever is deleted
-    against: float  # N, all opposition, that of the sink included
-    strict: bool  # the label must have more than N, not merely as much
-    may_empty: bool  # a sink makes the empty document an ordinary one
-    tokens: int
-
-
-def duel(ballot: Ballot, rival: int) -> Duel:
-    """Votes of the label against the rival in column `rival`, scaled so that any logits are safe.
-
-    Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the opposition*: sizes are
-    taken in the log domain and divided by the largest opponent. Softmax weights would lose the opponent of the pair
-    (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
-    """
-    margin = np.append(ballot.margin[:, rival], ballot.sink_margin[rival])
-    log_weight = np.append(ballot.log_weight, ballot.sink_log_weight)
-    votes = relative_votes(log_weight, margin)
-    h, sink_vote = votes[:-1], float(votes[-1])
-    supporters = np.flatnonzero(h > 0)
-    order = supporters[np.argsort(-ballot.log_size[supporters, rival], kind="stable")]
-    return Duel(
-        order=order,
-        support=h[order],
-        given=max(sink_vote, 0.0),
-        against=-math.fsum([*h[h < 0].tolist(), min(sink_vote, 0.0)]),
-        strict=bool(ballot.strict[rival]),
-        may_empty=ballot.has_sink,
-        tokens=ballot.tokens,
-    )
+__all__ = ["beats", "fewest_deleted", "fewest_kept", "near", "wins"]
 
 
 def beats(support: Any, against: Any, strict: Any) -> Any:
     """Does this much support win? Sums within ROUNDING of each other tie, and a tie goes to a strict rival.
 
-    >>> beats(3.0, 3.0, False), beats(3.0, 3.0, True)
+    >>> bool(beats(3.0, 3.0, False)), bool(beats(3.0, 3.0, True))
     (True, False)
     """
     slack = ROUNDING * against
     return np.where(strict, support - against > slack, support - against >= -slack)[()]
+
+
+def wins(votes: Duel, support: float) -> bool:
+    """Does this much support win the duel? The same rule for one sum."""
+    slack = ROUNDING * votes.against
+    return support - votes.against > slack if votes.strict else support - votes.against >= -slack
 
 
 def near(support: float, against: float) -> bool:
@@ -67,26 +35,27 @@ def near(support: float, against: float) -> bool:
 
 
 def fewest_kept(votes: Duel) -> tuple[int, bool] | None:
-    """First k for which the k largest supporters beat all opposition, and whether it hangs on rounding; None if no k does."""
+    """First k for which the k largest supporters beat all opposition, and whether that hangs on rounding."""
     support = votes.support.tolist()
 
     def total(k: int) -> float:
         return math.fsum([votes.given, *support[:k]])
 
-    def wins(k: int) -> bool:
-        return bool(beats(total(k), votes.against, votes.strict))
+    def enough(k: int) -> bool:
+        return wins(votes, total(k))
 
     guess = int(np.searchsorted(np.cumsum(votes.support), votes.against - votes.given)) + 1
-    k = _first(wins, guess, 0, len(support))
-    if not wins(k):
+    k = _first(enough, guess, 0, len(support))
+    if not enough(k):
         return None
     return k, near(total(k), votes.against) or (k > 0 and near(total(k - 1), votes.against))
 
 
 def fewest_deleted(votes: Duel) -> tuple[int, bool] | None:
-    """First m >= 1 for which the label loses without its m largest supporters, and whether it hangs on rounding; None if none.
+    """First m >= 1 for which the label loses without its m largest supporters, and whether that hangs on rounding.
 
-    The rest is summed as such, never as total minus prefix: with logits far apart the difference would be noise.
+    None if there is no such m. The rest is summed as such, never as total minus prefix: with logits far apart the
+    difference would be noise.
     """
     support = votes.support.tolist()
 
@@ -94,7 +63,7 @@ def fewest_deleted(votes: Duel) -> tuple[int, bool] | None:
         return math.fsum([votes.given, *support[m:]])
 
     def loses(m: int) -> bool:
-        return not beats(total(m), votes.against, votes.strict)
+        return not wins(votes, total(m))
 
     guess = len(support) - int(np.searchsorted(np.cumsum(votes.support[::-1]), votes.against - votes.given))
     m = _first(loses, guess, 1, len(support))

@@ -1,15 +1,14 @@
 """One document as votes: what each token weighs, and whom it helps.
 
-The margin of the label y over a rival k is a weighted mean, f_y - f_k = sum_s W_s m_s / sum_s W_s with m_s the difference of
-the two values (intercepts folded in). Its sign is the sign of sum_s h_s, h_s = W_s m_s: every token *votes*, and the decision
-is linear. A token with h_s > 0 supports the label, with h_s < 0 opposes it, with h_s = 0 is neutral. A sink is one more vote
-that nobody can delete.
+The margin of the label y over a rival k is a weighted mean, f_y - f_k = sum_s W_s m_s / sum_s W_s with m_s the
+difference of the two values (intercepts folded in). Its sign is the sign of sum_s h_s, h_s = W_s m_s: every token
+*votes*, and the decision is linear. A token with h_s > 0 supports the label, with h_s < 0 opposes it, with h_s = 0 is
+neutral. A sink is one more vote that nobody can delete.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,13 +18,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from keytokens.errors import refusal
 
-__all__ = ["ROUNDING", "Ballot", "BoolArray", "FloatArray", "IntArray", "label_of", "relative_votes"]
+__all__ = ["ROUNDING", "Ballot", "BoolArray", "Duel", "FloatArray", "IntArray", "label_of", "relative_votes"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
-ROUNDING = 1e-12  # two sums closer than this, relative to the opposition, are a tie; an answer that hangs on it is `tight`
+ROUNDING = (
+    1e-12  # two sums closer than this, relative to the opposition, are a tie; an answer that hangs on it is `tight`
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Duel:
+    """The label against one rival: the votes of all tokens, up to one positive factor."""
+
+    order: IntArray  # the supporters, largest vote first, equal ones in document order
+    support: FloatArray  # their votes, in that order
+    given: float  # support of the sink: it counts whatever is deleted
+    against: float  # N, all opposition, that of the sink included
+    strict: bool  # the label must have more than N, not merely as much
+    may_empty: bool  # a sink makes the empty document an ordinary one
+    tokens: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +65,8 @@ class Ballot:
     ) -> Ballot:
         """The ballot of a document from its class scores.
 
-        `values` (T, K) holds the score of each token for each class with the intercept folded in (two classes: column 0 is zero,
-        column 1 is b_s + c0); `sink_values` (K,) the intercepts alone, since the sink has value 0.
+        `values` (T, K) holds the score of each token for each class with the intercept folded in (two classes: column
+        0 is zero, column 1 is b_s + c0); `sink_values` (K,) the intercepts alone, since the sink has value 0.
 
         >>> Ballot.of([0.0, 1.0], [[0.0, 2.0], [0.0, -1.0]], label=1).margin.tolist()
         [[2.0], [-1.0]]
@@ -89,15 +103,18 @@ class Ballot:
         """(T, R) log |h_s|: -inf where a token is neutral."""
         return self.log_weight[:, None] + _log_abs(self.margin)
 
+    @cached_property
+    def duels(self) -> tuple[Duel, ...]:
+        """The label against each rival."""
+        return tuple(_duel(self, r) for r in range(len(self.rivals)))
+
     def take(self, tokens: Any) -> Ballot:
         """The sub-document of the given tokens (indices or a mask); the sink stays."""
         return self.reweighted(self.log_weight[tokens], self.margin[tokens])
 
     def reweighted(self, log_weight: FloatArray, margin: FloatArray) -> Ballot:
         """Other tokens before the same question: same label, rivals and sink."""
-        return Ballot(
-            log_weight, margin, self.strict, self.rivals, self.label, self.sink_log_weight, self.sink_margin
-        )
+        return Ballot(log_weight, margin, self.strict, self.rivals, self.label, self.sink_log_weight, self.sink_margin)
 
 
 def _check(weight: FloatArray, scores: FloatArray, label: int) -> None:
@@ -116,11 +133,36 @@ def _log_abs(x: FloatArray) -> FloatArray:
         return np.log(np.abs(x))
 
 
+def _duel(ballot: Ballot, rival: int) -> Duel:
+    """Votes of the label against the rival in column `rival`, scaled so that any logits are safe.
+
+    Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the opposition*:
+    sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose the opponent of
+    the pair (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
+    """
+    margin = np.append(ballot.margin[:, rival], ballot.sink_margin[rival])
+    log_weight = np.append(ballot.log_weight, ballot.sink_log_weight)
+    votes = relative_votes(log_weight, margin)
+    h, sink_vote = votes[:-1], float(votes[-1])
+    supporters = np.flatnonzero(h > 0)
+    order = supporters[np.argsort(-ballot.log_size[supporters, rival], kind="stable")]
+    return Duel(
+        order=order,
+        support=h[order],
+        given=max(sink_vote, 0.0),
+        against=-math.fsum([*h[h < 0].tolist(), min(sink_vote, 0.0)]),
+        strict=bool(ballot.strict[rival]),
+        may_empty=ballot.has_sink,
+        tokens=ballot.tokens,
+    )
+
+
 def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
     """h_s = W_s m_s up to one positive factor, with every sign kept.
 
-    Near the scale the vote is the product m_s e^{...}, so that integer votes of equal weight stay integers; beyond e^300 only the
-    log size counts, cut to [-690, 600], which changes no comparison with a sum of opponents that contains the scale itself.
+    Near the scale the vote is the product m_s e^{...}, so that integer votes of equal weight stay integers; beyond
+    e^300 only the log size counts, cut to [-690, 600], which changes no comparison with a sum of opponents that
+    contains the scale itself.
     """
     size = log_weight + _log_abs(margin)
     if not len(size) or size.max() == -math.inf:
@@ -133,7 +175,7 @@ def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
     if far.any():
         apart = np.exp(np.clip(size[far] - size[anchor], -690.0, 600.0)) * abs(margin[anchor])
         h[far] = np.sign(margin[far]) * np.where(size[far] > -math.inf, np.maximum(apart, 1e-305), 0.0)
-    return h
+    return np.asarray(h)
 
 
 def label_of(ballot: Ballot) -> int:
@@ -158,9 +200,9 @@ def _lead(ballot: Ballot, rival: int) -> Lead:
     top = float(size.max())
     if top == -math.inf:
         return 0, -math.inf
-    votes: Sequence[float] = (np.sign(margin) * np.exp(size - top)).tolist()
-    total = -math.fsum(votes)
-    if abs(total) <= ROUNDING * math.fsum(abs(v) for v in votes):
+    votes = np.sign(margin) * np.exp(size - top)
+    total = -math.fsum(votes.tolist())
+    if abs(total) <= ROUNDING * float(np.abs(votes).sum()):
         return 0, -math.inf
     return (1 if total > 0 else -1), top + math.log(abs(total))
 

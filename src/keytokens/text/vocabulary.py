@@ -89,6 +89,18 @@ class Vocabulary:
             names += [f"{names[p]} {self.words[w]}" for p, w in zip(prefix.tolist(), word.tolist(), strict=True)]
         return tuple(names[node] for node in self._node_of_column.tolist())
 
+    def names(self, columns: NDArray[np.int32]) -> list[str]:
+        """The tokens of some columns, without making the others."""
+        return [self._name(node) for node in self._node_of_column[columns].tolist()]
+
+    def _name(self, node: int) -> str:
+        ending = []
+        for level in reversed(self.levels):
+            if node >= level.start:
+                node, word = divmod(int(level.keys[node - level.start]), len(self.words))
+                ending.append(self.words[word])
+        return " ".join([self.words[node], *reversed(ending)])
+
     @functools.cached_property
     def sizes(self) -> NDArray[np.int32]:
         """How many words each token has, by column."""

@@ -1,0 +1,342 @@
+"""Masking words as a walk along the text: exact programmes for occurrences that are counted one by one.
+
+An n-gram that ends at word i survives iff the unmasked run that ends at i is at least as long. So the only state is
+the run length, capped at n - 1, and what a word adds is A_i(r), the votes of the n-grams that end at i and have at
+most r + 1 words:
+
+    mask word i:  (run r, m masks) -> (run 0, m + 1 masks), adds 0
+    keep word i:  (run r, m masks) -> (run min(r + 1, n - 1), m masks), adds A_i(r)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from keytokens.certificate.votes import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "Masking",
+    "Programme",
+    "advanced",
+    "best_mask",
+    "cheapest_mask",
+    "fewest_masks",
+    "least_sum",
+    "priced_masks",
+]
+
+CELLS = 4_000_000  # largest table of sums (32 MB); beyond it prices give bounds
+FIRST_LIMIT = 16  # masks tried at first; most texts need fewer
+
+
+@dataclass(frozen=True, eq=False)
+class Programme:
+    """The votes of the n-grams of one text for the label against one rival, each occurrence for itself."""
+
+    length: int
+    first: IntArray  # (O,) first word of each occurrence
+    size: IntArray  # (O,) number of its words
+    vote: FloatArray  # (O,) what it adds while it survives
+    constant: float  # what is there under every mask
+    strict: bool  # the rival wins ties
+    slack: float  # sums this close to 0 are ties
+    may_empty: bool  # a mask may leave no known n-gram
+
+    @property
+    def order(self) -> int:
+        """n, the most words an n-gram has."""
+        return int(self.size.max(initial=1))
+
+    @cached_property
+    def gain(self) -> FloatArray:
+        """(L, n) A_i(r)."""
+        table = np.zeros((self.length, self.order))
+        np.add.at(table, (self.first + self.size - 1, self.size - 1), self.vote)
+        total: FloatArray = table.cumsum(axis=1)
+        return total
+
+    @cached_property
+    def known(self) -> BoolArray:
+        """(L, n) some n-gram ends at word i and has at most r + 1 words."""
+        table = np.zeros((self.length, self.order), dtype=bool)
+        table[self.first + self.size - 1, self.size - 1] = True
+        return np.logical_or.accumulate(table, axis=1)
+
+    @cached_property
+    def rows(self) -> list[list[float]]:
+        rows: list[list[float]] = self.gain.tolist()
+        return rows
+
+    def loses(self, total: float) -> bool:
+        return total <= self.slack if self.strict else total < -self.slack
+
+    def near(self, total: float) -> bool:
+        return self.slack > 0 and abs(total) <= self.slack
+
+
+@dataclass(frozen=True)
+class Masking:
+    """An answer about masks: which words, below which number nothing works, and whether the search was complete."""
+
+    words: tuple[int, ...] | None  # None: no mask found
+    lower: int  # no mask of fewer words makes the label lose
+    complete: bool  # the search left nothing out: `words` is a minimum, or there is no mask at all
+    tight: bool
+
+
+def fewest_masks(programme: Programme, most: int) -> Masking:
+    """Fewest masked words, at most `most`, that make the label lose; something known survives if it must.
+
+    All masks of m = 1, 2, ... words are compared, so the first m that loses is the minimum. Where the rival wins ties an
+    empty rest (sum 0) would lose too; only if the best mask is such a tie is the bit "something known survives" needed.
+    """
+    most = min(most, programme.length)
+    if programme.order == 1 or programme.slack == 0:
+        return _by_table(programme, most, 1)
+    rows: list[FloatArray] = []
+    tight = False
+    for m, row in enumerate(_rows(programme, most)):
+        if len(rows) * row.size > CELLS:
+            return Masking(None, max(m, 1), False, tight)
+        rows.append(row)
+        best = float(row[:, -1].min())
+        tight = tight or (m > 0 and programme.near(best))
+        if m > 0 and programme.loses(best):
+            words = _traced_rows(programme, rows)
+            if _bits(programme) == 1 or _survives(programme, words):
+                return Masking(words, m, True, tight)
+            return _by_table(programme, most, m)
+    return Masking(None, most + 1, True, tight)
+
+
+def _rows(programme: Programme, most: int) -> Iterator[FloatArray]:
+    """For m = 0, 1, ...: (n, L + 1) least sum of the first i words with m masks, by run length; emptiness is not watched.
+
+    All words at once: every run but the longest comes from the run before it, and the longest one either begins here or
+    goes on, which is a running minimum once the sum of what always goes on is taken out.
+    """
+    gain, n = programme.gain, programme.order
+    going_on = np.cumsum(gain[:, n - 1])
+    before = np.full(programme.length + 1, math.inf)
+    for m in range(most + 1):
+        row = np.full((n, programme.length + 1), math.inf)
+        row[0, 1:] = before[:-1]
+        if m == 0:
+            row[0, 0] = programme.constant
+        for r in range(1, n - 1):
+            row[r, 1:] = row[r - 1, :-1] + gain[:, r - 1]
+        begins = row[n - 2, :-1] + gain[:, n - 2]
+        row[n - 1, 1:] = np.minimum.accumulate(begins - going_on) + going_on
+        before = row.min(axis=0)
+        yield row
+
+
+def _traced_rows(programme: Programme, rows: list[FloatArray]) -> tuple[int, ...]:
+    """The mask behind the best end of the last row."""
+    gain, n = programme.gain, programme.order
+    m, words = len(rows) - 1, []
+    run = int(rows[m][:, -1].argmin())
+    for i in range(programme.length - 1, -1, -1):
+        if run == 0:
+            words.append(i)
+            m -= 1
+            run = int(rows[m][:, i].argmin())
+        elif run == n - 1:
+            begins, goes_on = rows[m][n - 2, i] + gain[i, n - 2], rows[m][n - 1, i] + gain[i, n - 1]
+            run = n - 1 if goes_on <= begins else n - 2
+        else:
+            run -= 1
+    return tuple(reversed(words))
+
+
+def _survives(programme: Programme, mask: tuple[int, ...]) -> bool:
+    """Some known n-gram has no masked word."""
+    masked = np.zeros(programme.length, dtype=bool)
+    masked[list(mask)] = True
+    before = np.concatenate([[0], np.cumsum(masked)])
+    return bool(np.any(before[programme.first + programme.size] == before[programme.first]))
+
+
+def _by_table(programme: Programme, most: int, lower: int) -> Masking:
+    """The same, word by word, with the bit "something known survives" where it is needed and no subtraction anywhere."""
+    tight = False
+    for limit in _limits(programme, most):
+        table = _sweep(programme, limit)
+        ends = table[-1, -1].min(axis=0)
+        for m in range(lower, limit + 1):
+            tight = tight or programme.near(float(ends[m]))
+            if programme.loses(float(ends[m])):
+                return Masking(_traced(programme, table, m), m, True, tight)
+        lower = max(lower, limit + 1)
+    return Masking(None, lower, lower > most, tight)
+
+
+def _limits(programme: Programme, most: int) -> Iterator[int]:
+    """How many masks to allow, growing while the table fits."""
+    limit = 0
+    while limit < most:
+        limit = min(max(FIRST_LIMIT, 4 * limit), most)
+        if _bits(programme) * programme.order * (programme.length + 1) * (limit + 1) > CELLS:
+            return
+        yield limit
+
+
+def _bits(programme: Programme) -> int:
+    return 2 if programme.strict and not programme.may_empty else 1
+
+
+def _sweep(programme: Programme, limit: int) -> FloatArray:
+    """(L + 1, bits, n, limit + 1): least sum of the first i words, by survival of something known, run, masks."""
+    n, bits = programme.order, _bits(programme)
+    table = np.full((programme.length + 1, bits, n, limit + 1), math.inf)
+    table[0, 0, 0, 0] = programme.constant
+    gains = programme.gain[:, :, None]
+    known = programme.known
+    something = known[:, -1].tolist()
+    for i in range(programme.length):
+        old, new = table[i], table[i + 1]
+        kept = old + gains[i]
+        if bits == 2 and something[i]:
+            here = known[i]
+            kept[1, here] = np.minimum(kept[0, here], kept[1, here])
+            kept[0, here] = math.inf
+        if n == 1:
+            new[:] = kept
+        else:
+            new[:, 1:] = kept[:, :-1]
+            np.minimum(new[:, -1], kept[:, -1], out=new[:, -1])
+        np.minimum(new[:, 0, 1:], old.min(axis=1)[:, :-1], out=new[:, 0, 1:])
+    return table
+
+
+def _traced(programme: Programme, table: FloatArray, m: int) -> tuple[int, ...]:
+    """The mask behind the best sum with m masks: the same additions are redone, so equality is exact."""
+    bit = table.shape[1] - 1
+    run = int(table[-1, bit, :, m].argmin())
+    words = []
+    for i in range(programme.length - 1, -1, -1):
+        bit, run, masked = _step_back(programme, table, i, (bit, run, m))
+        if masked:
+            words.append(i)
+            m -= 1
+    return tuple(reversed(words))
+
+
+def _step_back(programme: Programme, table: FloatArray, i: int, state: tuple[int, int, int]) -> tuple[int, int, bool]:
+    bit, run, m = state
+    value, old, n = table[i + 1, bit, run, m], table[i], programme.order
+    for r in range(n):
+        if min(r + 1, n - 1) != run:
+            continue
+        before = range(bit + 1) if bit == 1 and programme.known[i, r] else range(bit, bit + 1)
+        for b in before:
+            if old[b, r, m] + programme.gain[i, r] == value:
+                return b, r, False
+    return bit, int(old[bit, :, m - 1].argmin()), True
+
+
+def best_mask(programme: Programme, most: int) -> tuple[int, ...]:
+    """The mask of at most `most` words with the least sum."""
+    table = _sweep(programme, min(most, programme.length))
+    return _traced(programme, table, int(table[-1, -1].min(axis=0).argmin()))
+
+
+def least_sum(programme: Programme, kept: BoolArray | list[bool]) -> float:
+    """Least sum over all masks that spare the words `kept`: the programme without a count of masks."""
+    if programme.order == 2:
+        return _least_sum_pairs(programme, kept)
+    sums = [programme.constant] + [math.inf] * (programme.order - 1)
+    for row, stays in zip(programme.rows, kept, strict=True):
+        lowest = math.inf if stays else min(sums)
+        sums = advanced(sums, row)
+        if lowest < sums[0]:
+            sums[0] = lowest
+    return min(sums)
+
+
+def _least_sum_pairs(programme: Programme, kept: BoolArray | list[bool]) -> float:
+    """The same for n = 2, the usual case, written out."""
+    masked, open_ = programme.constant, math.inf
+    for (begins, goes_on), stays in zip(programme.rows, kept, strict=True):
+        lowest = masked if masked < open_ else open_
+        begun, gone_on = masked + begins, open_ + goes_on
+        open_ = begun if begun < gone_on else gone_on
+        masked = math.inf if stays else lowest
+    return min(masked, open_)
+
+
+def advanced(sums: list[float], row: list[float]) -> list[float]:
+    """Least sums per run length after a word that is not masked."""
+    if len(sums) == 1:
+        return [sums[0] + row[0]]
+    if len(sums) == 2:
+        return [math.inf, min(sums[0] + row[0], sums[1] + row[1])]
+    kept = [s + a for s, a in zip(sums, row, strict=True)]
+    return [math.inf, *kept[:-2], min(kept[-2:])]
+
+
+def priced_masks(programme: Programme, rounds: int = 40) -> Masking:
+    """Bounds for texts too long for the table: a price per masked word instead of a count.
+
+    For a price z > 0 let G(z) be the least sum plus z times the number of masks. A mask of m words has a sum of at
+    least G(z) - z m, so it cannot lose while m < G(z) / z: a lower bound for every z. A mask found on the way that
+    loses is an upper bound. If no opponent has two words or more, the least sum is convex in m and the two meet at
+    the best price.
+    """
+    low, high = 1e-300, max(1e-299, 2.0 * float(np.abs(programme.vote).sum()))
+    best: tuple[int, ...] | None = None
+    lower = 1
+    for _ in range(rounds):
+        price = math.sqrt(low) * math.sqrt(high)
+        cost, words = _priced(programme, price)
+        # the sums carry rounding: only a bound that clears it counts
+        lower = max(lower, math.ceil(cost / price * (1.0 - 1e-9) - 1e-6))
+        if programme.loses(cost - price * len(words)):
+            low = price
+            if words and (best is None or len(words) < len(best)):
+                best = words
+        else:
+            high = price
+    return Masking(best, lower, best is not None and len(best) == lower, False)
+
+
+def _priced(programme: Programme, price: float) -> tuple[float, tuple[int, ...]]:
+    """Least sum plus price times masks, and its mask: the walk with run lengths only."""
+    n = programme.order
+    sums = [programme.constant] + [math.inf] * (n - 1)
+    trail: list[tuple[int, int]] = []  # per word: the run to mask from, and which of the two longest runs was extended
+    for row in programme.rows:
+        source = min(range(n), key=sums.__getitem__)
+        masked = sums[source] + price
+        kept = [s + a for s, a in zip(sums, row, strict=True)]
+        if n == 1:
+            trail.append((source, int(masked < kept[0])))
+            sums = [min(masked, kept[0])]
+        else:
+            longest = n - 1 if kept[-1] <= kept[-2] else n - 2
+            trail.append((source, longest))
+            sums = [masked, *kept[:-2], kept[longest]]
+    run = min(range(n), key=sums.__getitem__)
+    return sums[run], _walked_back(trail, run, n)
+
+
+def cheapest_mask(programme: Programme) -> tuple[int, ...]:
+    """A mask with the least sum of all."""
+    return _priced(programme, 0.0)[1]
+
+
+def _walked_back(trail: list[tuple[int, int]], run: int, n: int) -> tuple[int, ...]:
+    words = []
+    for i in range(len(trail) - 1, -1, -1):
+        source, choice = trail[i]
+        if choice if n == 1 else run == 0:
+            words.append(i)
+            run = source
+        elif n > 1:
+            run = choice if run == n - 1 else run - 1
+    return tuple(reversed(words))

@@ -1,0 +1,295 @@
+"""How far the margin, and so the probability, can move under deletions: exact ranges.
+
+A margin is a weighted mean of the values m_s, the sink among them. Adding an item raises a mean iff its value exceeds
+the mean; all statements here rest on that. Weights stay in the log domain: once the heaviest tokens are deleted, the
+rest is weighed anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keytokens.certificate.duels import fewest_kept
+from keytokens.certificate.tokens import NOTHING, TokenSet, flip, sufficient
+from keytokens.certificate.votes import Ballot, BoolArray, FloatArray, IntArray
+from keytokens.errors import refusal
+
+__all__ = [
+    "Drop",
+    "breach",
+    "drop",
+    "guarantee",
+    "margin_of",
+    "probability_range",
+    "range_deleting",
+    "range_deleting_exactly",
+    "range_keeping",
+    "ranges_deleting",
+]
+
+
+NARROW = 600.0  # log weights closer together than this can be exponentiated once, whatever is deleted
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The tokens and, last, the sink where there is one, with their values for one rival."""
+
+    log_weight: FloatArray
+    value: FloatArray
+    sink: bool
+
+    @classmethod
+    def of(cls, ballot: Ballot, rival: int) -> Items:
+        if not ballot.has_sink:
+            return cls(ballot.log_weight, ballot.margin[:, rival], False)
+        return cls(
+            np.append(ballot.log_weight, ballot.sink_log_weight),
+            np.append(ballot.margin[:, rival], ballot.sink_margin[rival]),
+            True,
+        )
+
+    @cached_property
+    def narrow(self) -> bool:
+        return bool(self.log_weight.max() - self.log_weight.min() < NARROW)
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """Weights relative to the heaviest item: for narrow documents, where none is lost."""
+        return np.asarray(np.exp(self.log_weight - self.log_weight.max()))
+
+    def held(self, kept: Sequence[int] | IntArray) -> BoolArray:
+        """Mask of what is never deleted: the tokens `kept` and the sink."""
+        held = np.zeros(len(self.value), dtype=bool)
+        held[np.asarray(kept, dtype=np.intp)] = True
+        if self.sink:
+            held[-1] = True
+        return held
+
+    def mean(self, keep: BoolArray) -> float:
+        """Weighted mean of the items kept; in a wide document the heaviest one *kept* sets the scale."""
+        if self.narrow:
+            weight = self.weight * keep
+            return float(weight @ self.value / weight.sum())
+        log_weight = self.log_weight[keep]
+        weight = np.exp(log_weight - log_weight.max())
+        return float(weight @ self.value[keep] / weight.sum())
+
+    def harm(self, mean: float) -> FloatArray:
+        """Numbers with the signs and the order of W_s (mean - m_s); in a wide document sign times shifted log size."""
+        gap = mean - self.value
+        if self.narrow:
+            harm: FloatArray = self.weight * gap
+            return harm
+        with np.errstate(divide="ignore"):
+            size = self.log_weight + np.log(np.abs(gap))
+        real = size > -math.inf
+        size = np.where(real, size - size[real].min(initial=math.inf) + 1.0, 0.0)
+        return np.asarray(np.sign(gap) * size)
+
+
+def margin_of(ballot: Ballot, rival: int) -> float:
+    """f_y - f_k of a document for the rival in that column."""
+    items = Items.of(ballot, rival)
+    return items.mean(np.ones(len(items.value), dtype=bool))
+
+
+def _log_sum(log_weight: FloatArray) -> float:
+    return float(np.logaddexp.reduce(log_weight)) if len(log_weight) else -math.inf
+
+
+def range_keeping(ballot: Ballot, kept: Sequence[int] | IntArray) -> FloatArray:
+    """(R, 2) least and greatest margin over the rivals, over all sub-documents that contain the tokens `kept`.
+
+    The greatest: add the other tokens in order of decreasing value while the value exceeds the mean so far; the least
+    likewise from below. Without a sink `kept` must hold a token.
+
+    >>> range_keeping(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [0]).tolist()
+    [[-1.0, 2.0]]
+    """
+    _check_kept(ballot, kept)
+    ends = []
+    for r in range(len(ballot.rivals)):
+        items = Items.of(ballot, r)
+        held = items.held(kept)
+        free = np.flatnonzero(~held)
+        rising = free[np.argsort(items.value[free], kind="stable")]
+        ends.append([-_highest(items, held, rising, -1.0), _highest(items, held, rising[::-1], 1.0)])
+    return np.array(ends)
+
+
+def _highest(items: Items, held: BoolArray, order: IntArray, sign: float) -> float:
+    """Greatest mean of sign * value over the held items and a beginning of `order`, values decreasing."""
+    mean = sign * items.mean(held)
+    value = sign * items.value[order]
+    entering = int(np.searchsorted(-value, -mean))  # the mean only grows: the others never enter
+    value, order = value[:entering], order[:entering]
+    if items.narrow:
+        weight = items.weight[order]
+        base = float(items.weight[held].sum())
+        means = (base * mean + np.cumsum(weight * value)) / (base + np.cumsum(weight))
+        return max(mean, float(means.max(initial=mean)))  # the means rise, then fall
+    log_weight = items.log_weight[order]
+    totals = np.logaddexp.accumulate(np.append(_log_sum(items.log_weight[held]), log_weight))[1:]
+    for v, share in zip(value.tolist(), np.exp(log_weight - totals).tolist(), strict=True):
+        if v <= mean:
+            break
+        mean += share * (v - mean)
+    return mean
+
+
+def range_deleting(ballot: Ballot, m: int) -> FloatArray:
+    """(R, 2) least and greatest margin when at most `m` tokens are deleted (without a sink one token stays).
+
+    Dinkelbach: for a guess of the greatest mean, delete the at most m tokens with the most negative
+    W_s (m_s - guess); the mean of the rest is the next guess, until it grows no more. Exact, since at the true value nothing can be gained.
+
+    >>> range_deleting(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), 1).tolist()
+    [[-1.0, 2.0]]
+    """
+    return np.asarray(ranges_deleting(ballot, [m])[0])
+
+
+def ranges_deleting(ballot: Ballot, sizes: Sequence[int]) -> FloatArray:
+    """(len(sizes), R, 2) the same for several numbers of deletions, which must not decrease.
+
+    What m tokens reach, more tokens reach too: each answer is the first guess of the next.
+    """
+    if list(sizes) != sorted(sizes):
+        raise refusal("ranges_deleting", "sizes", "not decrease", list(sizes), "sort them")
+    ends = np.empty((len(sizes), len(ballot.rivals), 2))
+    for r in range(len(ballot.rivals)):
+        items = Items.of(ballot, r)
+        for end, sign in enumerate((-1.0, 1.0)):
+            mean = margin_of(ballot, r)
+            for i, m in enumerate(sizes):
+                mean = _climb(items, _allowed(ballot, m), sign, mean)
+                ends[i, r, end] = mean
+    return ends
+
+
+def _climb(items: Items, m: int, sign: float, mean: float) -> float:
+    while True:
+        harm = sign * items.harm(mean)
+        keep = np.ones(len(harm), dtype=bool)
+        gone = np.flatnonzero(harm[: len(harm) - items.sink] > 0)
+        if len(gone) > m:
+            gone = gone[np.argpartition(harm[gone], len(gone) - m - 1)[len(gone) - m :]]
+        keep[gone] = False
+        following = items.mean(keep) if m and keep.any() else mean
+        if not sign * following > sign * mean:
+            return mean
+        mean = following
+
+
+def range_deleting_exactly(ballot: Ballot, m: int) -> FloatArray:
+    """(R, 2) least and greatest margin when exactly `m` tokens are deleted (without a sink at most all but one)."""
+    m = _allowed(ballot, m)
+    ends = np.empty((len(ballot.rivals), 2))
+    for r in range(len(ballot.rivals)):
+        items = Items.of(ballot, r)
+        for end, sign in enumerate((-1.0, 1.0)):
+            # the whole document is no candidate, so the first mean may lie below it: it is taken as it is
+            mean = _after_worst(items, m, sign, margin_of(ballot, r))
+            while sign * (following := _after_worst(items, m, sign, mean)) > sign * mean:
+                mean = following
+            ends[r, end] = mean
+    return ends
+
+
+def _after_worst(items: Items, m: int, sign: float, mean: float) -> float:
+    """Mean without the m tokens that harm most, even if that is not much."""
+    harm = sign * items.harm(mean)[: len(items.value) - items.sink]
+    keep = np.ones(len(items.value), dtype=bool)
+    keep[np.argsort(-harm, kind="stable")[:m]] = False
+    return items.mean(keep)
+
+
+def _allowed(ballot: Ballot, m: int) -> int:
+    if m < 0:
+        raise refusal("range_deleting", "m", "not be negative", m)
+    if ballot.tokens == 0 and not ballot.has_sink:
+        raise refusal("range_deleting", "ballot", "have a token or a sink", "an empty document")
+    return min(m, ballot.tokens if ballot.has_sink else ballot.tokens - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Drop:
+    """What forgetting everything outside K does: f - f_K = delta (f_rest - f_K), a sink counted inside K."""
+
+    delta: float  # attention outside K
+    whole: FloatArray  # (R,) margins f of the document
+    kept: FloatArray  # (R,) margins f_K of K alone
+    bound: FloatArray  # (R,) |f' - f_K| is at most this for every sub-document f' that contains K
+
+
+def drop(ballot: Ballot, kept: Sequence[int] | IntArray) -> Drop:
+    """Attention outside K, the margins of K alone, and how far any sub-document that contains K can be from them.
+
+    A sub-document has attention delta' <= delta outside K, and f' - f_K = delta' (f_rest' - f_K) with f_rest' between
+    the least and the greatest value outside K.
+    """
+    _check_kept(ballot, kept)
+    columns = [Items.of(ballot, r) for r in range(len(ballot.rivals))]
+    held, log_weight = columns[0].held(kept), columns[0].log_weight
+    delta = math.exp(min(0.0, _log_sum(log_weight[~held]) - _log_sum(log_weight)))
+    whole = np.array([one.mean(np.ones_like(held)) for one in columns])
+    alone = np.array([one.mean(held) for one in columns])
+    outside = [one.value[~held] for one in columns]
+    reach = [float(np.abs(values - f).max(initial=0.0)) for values, f in zip(outside, alone, strict=True)]
+    return Drop(delta, whole, alone, delta * np.array(reach))
+
+
+def probability_range(margins: ArrayLike) -> tuple[float, float]:
+    """Range of the probability of the label from the (R, 2) ranges of its margins.
+
+    P_y = 1 / (1 + sum_k exp(-margin_k)) grows with every margin: exact for two classes; for more a sound bound, since
+    the margins need not reach their ends together.
+
+    >>> probability_range([[0.0, 0.0]])
+    (0.5, 0.5)
+    """
+    low, high = np.asarray(margins, dtype=np.float64).reshape(-1, 2).T
+    return _probability(low), _probability(high)
+
+
+def _probability(margins: FloatArray) -> float:
+    return float(np.exp(-np.logaddexp.reduce(np.append(-margins, 0.0))))
+
+
+def guarantee(ballot: Ballot, theta: float) -> TokenSet:
+    """Two classes: fewest tokens that keep P_y > theta whatever else is deleted; "none" if P_y <= theta as it is."""
+    asked = _above(ballot, theta)
+    return NOTHING if fewest_kept(asked.duels[0]) is None else sufficient(asked)
+
+
+def breach(ballot: Ballot, theta: float) -> TokenSet:
+    """Two classes: fewest tokens whose deletion leaves P_y <= theta; "none" if none does, or if it is so already."""
+    asked = _above(ballot, theta)
+    if fewest_kept(asked.duels[0]) is None:
+        return NOTHING
+    found = flip(asked)
+    return replace(found, label_after=None)
+
+
+def _above(ballot: Ballot, theta: float) -> Ballot:
+    """The question "P_y > theta" as a ballot: it holds iff the margin exceeds logit(theta)."""
+    if len(ballot.rivals) != 1:
+        raise refusal("guarantee", "ballot", "have two classes", f"{len(ballot.rivals) + 1} classes")
+    if not 0.0 < theta < 1.0:
+        raise refusal("guarantee", "theta", "lie strictly between 0 and 1", theta)
+    shift = math.log(theta) - math.log1p(-theta)
+    return replace(
+        ballot, margin=ballot.margin - shift, sink_margin=ballot.sink_margin - shift, strict=np.array([True])
+    )
+
+
+def _check_kept(ballot: Ballot, kept: Sequence[int] | IntArray) -> None:
+    if len(kept) == 0 and not ballot.has_sink:
+        raise refusal("certificate", "kept", "hold at least one token when there is no sink", kept)

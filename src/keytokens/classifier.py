@@ -1,0 +1,445 @@
+"""The two estimators: `AttentionClassifier` on a matrix of counts, and `KeyTokenClassifier`, its front for text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from tqdm.auto import tqdm
+
+from .core.attention import Parameters, scores
+from .core.counts import COUNTS, Float, blocks_of, weigh
+from .core.embeddings import Embeddings, embed
+from .core.losses import probabilities
+from .core.prior import PriorOptions
+from .errors import refusal
+from .explain import explain_text
+from .explanation import Explanation, KeyToken
+from .optim.lbfgs import LBFGSState
+from .parallel import cores, ordered_map
+from .text import Limits, Vocabulary, build, count
+from .text.counts import PIECE
+from .training import Trained, TrainingSet, fit_embeddings, fit_scalars
+from .validate import check_choice, check_labels, check_number, check_range, check_texts
+
+__all__ = ["AttentionClassifier", "KeyTokenClassifier"]
+
+
+class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: the options of the model, training on blocks, and probabilities from scores."""
+
+    classes_: NDArray[Any]
+    attention_: Float
+    values_: Float
+    intercept_: Float
+    empty_: Float
+    log_sink_: float
+
+    def _check_options(self) -> None:
+        owner = type(self).__name__
+        check_choice(owner, "counts", self.counts, COUNTS)
+        check_choice(owner, "parameters", self.parameters, ("scalars", "embeddings"))
+        for name in ("sink", "ratio"):
+            check_number(owner, name, getattr(self, name), 0)
+        for name in ("spread", "attention_penalty", "tol"):
+            check_number(owner, name, getattr(self, name), 0, above=True)
+        check_number(owner, "max_iter", self.max_iter, 1, whole=True)
+        check_number(owner, "dim", self.dim, 2, whole=True)
+        check_number(owner, "threads", self.threads, 1, whole=True, none=True)
+
+    @property
+    def _threads(self) -> int:
+        return cores() if self.threads is None else int(self.threads)
+
+    def _train(self, counts: sparse.csr_matrix, y: NDArray[np.intp], weight: Float) -> None:
+        """Fit to counts that are weighed already; sets every attribute that ends in an underscore but the classes."""
+        n_classes = len(self.classes_)
+        data = TrainingSet.of(blocks_of(counts), y, weight.astype(counts.dtype), n_classes, self._threads)
+        options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty)
+        seed = check_random_state(self.random_state)
+        history: list[float] = []
+        with self._progress() as tick:
+
+            def watch(state: LBFGSState) -> None:
+                history.append(state.value)
+                tick(state.value)
+
+            if self.parameters == "scalars":
+                start = self._warm_start(counts.shape[1], n_classes)
+                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch)
+            else:
+                self._check_dim(n_classes)
+                done, _ = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
+        self._keep(done, data)
+        self.history_ = np.array(history)
+
+    def _keep(self, done: Trained, data: TrainingSet) -> None:
+        theta = done.theta
+        self.attention_, self.values_ = theta.a, theta.B
+        self.intercept_, self.empty_, self.log_sink_ = theta.c, theta.empty, theta.log_sink
+        self.mean_attention_ = data.mean_attention(theta)
+        self.class_counts_ = done.statistics.presence
+        self.n_iter_ = done.outcome.steps
+        self.status_ = done.outcome.status.value
+
+    def _check_dim(self, n_classes: int) -> None:
+        least = 2 if n_classes == 2 else n_classes + 1
+        check_number(type(self).__name__, "dim", self.dim, least, whole=True)
+
+    def _warm_start(self, n_tokens: int, n_classes: int) -> Parameters | None:
+        if not self.warm_start or not hasattr(self, "attention_"):
+            return None
+        before = self._parameters
+        if before.B.shape != (1 if n_classes == 2 else n_classes, n_tokens):
+            return None
+        return before
+
+    @contextmanager
+    def _progress(self) -> Iterator[Callable[[float], None]]:
+        if not self.verbose:
+            yield lambda value: None
+            return
+        with tqdm(desc="training", unit="step", disable=None if self.verbose == 1 else False, leave=False) as bar:
+
+            def tick(value: float) -> None:
+                bar.set_postfix(objective=f"{value:.6g}", refresh=False)
+                bar.update()
+
+            yield tick
+
+    def _weights(self, y: NDArray[Any], sample_weight: Float) -> Float:
+        if self.class_weight is None:
+            return sample_weight
+        return sample_weight * compute_sample_weight(self.class_weight, y)
+
+    @property
+    def _parameters(self) -> Parameters:
+        """In double precision: what every prediction and every proof uses. Kept until the model changes."""
+        kept = self.__dict__.get("_cached")
+        if kept is None or kept[0] is not self.attention_:
+            own = (self.attention_, self.values_, self.intercept_, self.empty_)
+            theta = Parameters(*(np.asarray(x, np.float64) for x in own), self.log_sink_)
+            kept = self.__dict__["_cached"] = (self.attention_, theta)
+        theta_: Parameters = kept[1]
+        return theta_
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_cached", None)
+        return state
+
+    def _scores(self, X: Any) -> Float:
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> Float:
+        """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
+        F = self._scores(X)
+        return F[0] if len(F) == 1 else F.T
+
+    def predict_proba(self, X: Any) -> Float:
+        """The probability of each class, (n, K)."""
+        return probabilities(self._scores(X)).T
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest probability; the first of them if several are equal."""
+        P = self.predict_proba(X)
+        return self.classes_[P.argmax(axis=1)]
+
+    def to_embeddings(self, dim: int | None = None) -> Embeddings:
+        """E, p, v in dimension `dim` with the same f as this model (see `Embeddings`)."""
+        check_is_fitted(self)
+        dim = self.dim if dim is None else dim
+        check_number("to_embeddings", "dim", dim, len(self.values_) + 1, whole=True)
+        return embed(self._parameters, dim)
+
+
+class AttentionClassifier(_Attention):
+    """One layer of softmax attention on a matrix of counts, f = C(w b) / (C w + w0) + c with w = exp(a).
+
+    Parameters
+    ----------
+    counts : "raw", "log" or "binary"
+        The weight of a token that occurs c times: c, 1 + log c, or 1.
+    sink : float
+        The weight of the sink, in mean document weights. 0: no sink, the model of the paper.
+    ratio, spread : float
+        The prior of the values: how much of the log-count ratio its mean holds, and how wide it is.
+    attention_penalty : float
+        Precision of the prior of the attention logits around 0: large for attention that stays uniform, small for
+        attention that selects sharply.
+    parameters : "scalars" or "embeddings"
+        Train a and b directly, or E, p and v in dimension `dim` as the paper does: slower and, with the prior that it
+        cannot use, less accurate. Both are the same model.
+    max_iter, tol :
+        Stop after so many steps, or when a step lowers the objective by less than this share of it.
+    class_weight : None, "balanced" or dict
+    warm_start : bool
+        Begin the next `fit` at the present parameters if the shapes agree.
+    random_state : only `parameters="embeddings"` draws random numbers.
+    threads : int or None
+        None: all cores. The result is the same to the bit for any number.
+    verbose : 0 or 1: a progress bar.
+
+    Attributes
+    ----------
+    classes_, attention_ (V,), values_ (1 or K, V), intercept_, log_sink_, mean_attention_, class_counts_ (K, V),
+    n_iter_, status_ (a sentence), history_ (the objective after each step).
+
+    Examples
+    --------
+    >>> X = [[2, 0, 1], [1, 0, 2], [0, 2, 1], [0, 1, 1]]
+    >>> clf = AttentionClassifier().fit(X, ["good", "good", "bad", "bad"])
+    >>> clf.predict([[3, 0, 1], [0, 1, 5]]).tolist()
+    ['good', 'bad']
+    """
+
+    def __init__(
+        self,
+        *,
+        counts: str = "raw",
+        sink: float = 0.5,
+        ratio: float = 1.5,
+        spread: float = 3.0,
+        attention_penalty: float = 2.0,
+        parameters: str = "scalars",
+        dim: int = 64,
+        max_iter: int = 100,
+        tol: float = 2e-3,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        threads: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.counts = counts
+        self.sink = sink
+        self.ratio = ratio
+        self.spread = spread
+        self.attention_penalty = attention_penalty
+        self.parameters = parameters
+        self.dim = dim
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.threads = threads
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AttentionClassifier:
+        """Fit to counts X (n, V), dense or sparse, none negative."""
+        self._check_options()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        C = self._counts(X)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise refusal("AttentionClassifier.fit", "y", "have at least two classes", classes.tolist(), "one class is")
+        if hasattr(self, "classes_") and len(self.classes_) != len(classes):
+            self.__dict__.pop("attention_", None)  # a warm start is no start for other classes
+        self.classes_ = classes
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self._train(C, codes, self._weights(y, weight))
+        return self
+
+    def _counts(self, X: Any) -> sparse.csr_matrix:
+        C = sparse.csr_matrix(X, copy=False)
+        if C.nnz and C.data.min() < 0:
+            seen = float(C.data.min())
+            raise ValueError(f"Negative values in data passed to {type(self).__name__}: counts cannot be; saw {seen}.")
+        if C.nnz and not C.has_canonical_format:
+            C = C.copy()
+            C.sum_duplicates()
+        if C.nnz and (C.data == 0).any():
+            C = C.copy()
+            C.eliminate_zeros()
+        return weigh(C, self.counts)
+
+    def _scores(self, X: Any) -> Float:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return scores(self._counts(X), self._parameters)
+
+
+class KeyTokenClassifier(_Attention):
+    """A text classifier that shows, and proves, which tokens decide.
+
+    Parameters
+    ----------
+    ngrams : (least, most) words in a token
+    min_df : int or tuple
+        In how many texts a token must occur, for n = 1, 2, ...; the last entry goes on.
+    max_df : float
+        In what share of the texts it may occur at most.
+    max_tokens : int or None
+        Keep the most frequent ones only.
+
+    The others are those of `AttentionClassifier`.
+
+    Attributes
+    ----------
+    classes_, vocabulary_ (a `Vocabulary`; its `tokens` are the columns), and those of `AttentionClassifier`.
+
+    Examples
+    --------
+    >>> texts = ["a great film", "great acting", "a dull plot", "dull, dull, dull"]
+    >>> clf = KeyTokenClassifier().fit(texts, ["pos", "pos", "neg", "neg"])
+    >>> clf.predict(["what a great plot!"]).tolist()
+    ['pos']
+    """
+
+    vocabulary_: Vocabulary
+
+    def __init__(
+        self,
+        ngrams: tuple[int, int] = (1, 2),
+        *,
+        min_df: int | tuple[int, ...] = (1, 2),
+        max_df: float = 1.0,
+        max_tokens: int | None = None,
+        counts: str = "raw",
+        sink: float = 0.5,
+        ratio: float = 1.5,
+        spread: float = 3.0,
+        attention_penalty: float = 2.0,
+        parameters: str = "scalars",
+        dim: int = 64,
+        max_iter: int = 100,
+        tol: float = 2e-3,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        threads: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.ngrams = ngrams
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_tokens = max_tokens
+        self.counts = counts
+        self.sink = sink
+        self.ratio = ratio
+        self.spread = spread
+        self.attention_penalty = attention_penalty
+        self.parameters = parameters
+        self.dim = dim
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.threads = threads
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        return tags
+
+    def _limits(self) -> Limits:
+        owner = type(self).__name__
+        ngrams = check_range(owner, "ngrams", self.ngrams)
+        min_df = tuple(self.min_df) if isinstance(self.min_df, (tuple, list)) else (self.min_df,)
+        for least in min_df or ((),):
+            check_number(owner, "min_df", least, 1, whole=True)
+        check_number(owner, "max_df", self.max_df, 0, above=True)
+        if self.max_df > 1:
+            raise refusal(owner, "max_df", "be a share of the texts, above 0 and at most 1", self.max_df)
+        check_number(owner, "max_tokens", self.max_tokens, 1, whole=True, none=True)
+        return Limits(ngrams, tuple(map(int, min_df)), float(self.max_df), self.max_tokens)
+
+    def fit(self, texts: Iterable[str], labels: Iterable[Any], sample_weight: Any = None) -> KeyTokenClassifier:
+        """Fit to texts and their labels: strings, integers or booleans, all of one kind, two classes or more."""
+        self._check_options()
+        limits = self._limits()
+        texts = check_texts("fit", texts)
+        y = check_labels("fit", labels, len(texts))
+        weight = self._sample_weight(sample_weight, len(texts))
+        vocabulary, counts = build(texts, limits, self._threads)
+        if not len(vocabulary):
+            cure = "lower min_df, raise max_df, or look at the texts"
+            raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
+        if not hasattr(self, "vocabulary_") or self.vocabulary_.tokens != vocabulary.tokens if self.warm_start else True:
+            self.__dict__.pop("attention_", None)  # nothing to begin from
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self._train(weigh(counts, self.counts), codes, self._weights(y, weight))
+        self.vocabulary_ = vocabulary
+        return self
+
+    def _sample_weight(self, given: Any, n: int) -> Float:
+        if given is None:
+            return np.ones(n)
+        weight = np.asarray(given, np.float64)
+        if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
+            raise refusal("fit", "sample_weight", f"be {n} finite numbers, none negative", given)
+        return weight
+
+    def _scores(self, texts: Iterable[str]) -> Float:
+        check_is_fitted(self)
+        listed = check_texts("predict", texts)
+        theta = self._parameters
+        pieces = range(0, len(listed), PIECE)
+
+        def one(at: int) -> Float:
+            return scores(weigh(count(listed[at : at + PIECE], self.vocabulary_), self.counts), theta)
+
+        done = ordered_map(one, pieces, self._threads)
+        return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))
+
+    def explain(self, text: str) -> Explanation:
+        """Why this text gets its label, with what is proved of it."""
+        check_is_fitted(self)
+        if not isinstance(text, str):
+            raise refusal("explain", "text", "be one string", text)
+        return explain_text(text, self.vocabulary_, self._parameters, self.classes_.tolist(), self.counts)
+
+    def key_tokens(self, n: int = 20) -> dict[Any, list[KeyToken]]:
+        """For each class the n tokens that speak most for it, by mean contribution over the training documents."""
+        check_is_fitted(self)
+        check_number("key_tokens", "n", n, 0, whole=True)
+        theta, classes = self._parameters, self.classes_.tolist()
+        values = theta.B + theta.c[:, None]
+        if len(values) == 1:
+            values = np.concatenate([-values, values])
+        names, counts = self.vocabulary_.tokens, self.class_counts_
+        found = {}
+        for label, value in zip(classes, values, strict=True):
+            contribution = self.mean_attention_ * value
+            best = np.argsort(-contribution, kind="stable")[:n]
+            found[label] = [
+                KeyToken(
+                    names[s],
+                    float(contribution[s]),
+                    float(self.mean_attention_[s]),
+                    float(value[s]),
+                    {other: round(float(counts[k, s])) for k, other in enumerate(classes)},
+                )
+                for s in best.tolist()
+                if contribution[s] > 0
+            ]
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a directory, whole or not at all."""
+        from .persist import save
+
+        check_is_fitted(self)
+        save(self, path)

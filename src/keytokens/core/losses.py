@@ -1,0 +1,68 @@
+"""Losses of the scores: one logit for two classes, one score a class for more.
+
+`value` and `slope` take scores F of shape (m, n), m = 1 for two classes, and class numbers y of shape (n,).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .counts import Float
+
+__all__ = ["CrossEntropy", "Logistic", "Loss", "loss_for", "probabilities"]
+
+Labels = NDArray[np.intp]
+
+
+class Loss(Protocol):
+    """A loss of one document's scores."""
+
+    def value(self, F: Float, y: Labels) -> Float:
+        """The loss of each document, (n,)."""
+
+    def slope(self, F: Float, y: Labels) -> Float:
+        """Its derivative in each score, (m, n)."""
+
+
+class Logistic:
+    """log(1 + exp(-f)) for class 1 and log(1 + exp(f)) for class 0."""
+
+    def value(self, F: Float, y: Labels) -> Float:
+        return np.logaddexp(0, np.where(y == 1, -F[0], F[0])).astype(F.dtype)
+
+    def slope(self, F: Float, y: Labels) -> Float:
+        margin = np.where(y == 1, F[0], -F[0])
+        # sigma(-m) as exp(-log(1 + e^m)): never rounds to 0 while m < 700, so a gradient never dies early
+        return (np.where(y == 1, -1, 1) * np.exp(-np.logaddexp(0, margin)))[None].astype(F.dtype)
+
+
+class CrossEntropy:
+    """log(sum_k exp(F_k)) - F_y."""
+
+    def value(self, F: Float, y: Labels) -> Float:
+        top = F.max(axis=0)
+        return np.log(np.exp(F - top).sum(axis=0)) + top - F[y, np.arange(F.shape[1])]
+
+    def slope(self, F: Float, y: Labels) -> Float:
+        P = probabilities(F)
+        P[y, np.arange(F.shape[1])] -= 1
+        return P
+
+
+def loss_for(n_classes: int) -> Loss:
+    return Logistic() if n_classes == 2 else CrossEntropy()
+
+
+def probabilities(F: Float) -> Float:
+    """Probability of each class from the scores, (K, n); for one row of logits, of the two classes.
+
+    >>> probabilities(np.array([[0.0]])).tolist()
+    [[0.5], [0.5]]
+    """
+    if len(F) == 1:
+        F = np.concatenate([np.zeros_like(F), F])
+    E = np.exp(F - F.max(axis=0))
+    return E / E.sum(axis=0)

@@ -1,0 +1,424 @@
+"""The record of one explained prediction. It computes what is proved and renders nothing: terminal, JSON and page read it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import certificate as proofs
+from .certificate import Ballot, Counts, Sentence
+
+__all__ = ["Certificate", "Document", "Explanation", "FormalItem", "FormalSet", "KeyToken", "TokenUse"]
+
+Span = tuple[int, int]
+DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted tokens the certificate gives the range of the probability
+COVERS = "Deletions only: nothing is said of added or replaced words."
+
+
+class TokenUse(NamedTuple):
+    """One occurrence of a known token in the text."""
+
+    text: str
+    start: int
+    end: int
+    attention: float  # its token's, divided by the number of occurrences
+    value: float  # what the token says for f, intercept folded in
+    contribution: float  # attention * value; with the sink's they add up to the logit
+    selected: bool  # among the fewest tokens that hold half of the attention on tokens
+
+
+class KeyToken(NamedTuple):
+    """One entry of the vocabulary's most decisive tokens."""
+
+    token: str
+    contribution: float  # to the class, mean over the training documents
+    attention: float  # mean over the training documents
+    value: float  # for the class, intercept folded in
+    counts: dict[Any, int]  # training documents of each class that hold it
+
+
+class FormalItem(NamedTuple):
+    """A token (or a word) of a formal set."""
+
+    text: str
+    start: int
+    end: int  # of its first occurrence
+    spans: tuple[Span, ...]  # of all
+    contribution: float
+
+
+@dataclass(frozen=True)
+class FormalSet(Sequence[FormalItem]):
+    """The items of a formal set, most decisive first (words: in text order), and what is proved of its size."""
+
+    items: tuple[FormalItem, ...]
+    size: int
+    lower: int  # no smaller set than this does the same
+    status: str  # "minimum", "subset-minimal", "bounds" (between lower and size) or "none"
+    unit: str  # "tokens" or "words"
+    tight: bool = False  # holds to rounding
+    label_after: Any = None  # flips: what `predict` says of the rest
+
+    @overload
+    def __getitem__(self, index: int) -> FormalItem: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[FormalItem]: ...
+    def __getitem__(self, index: int | slice) -> FormalItem | Sequence[FormalItem]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "items": [{**item._asdict(), "spans": [list(span) for span in item.spans]} for item in self.items],
+            "size": self.size,
+            "lower": self.lower,
+            "status": self.status,
+            "unit": self.unit,
+            "tight": self.tight,
+            "label_after": self.label_after,
+        }
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved of one prediction, in numbers and in `sentence`."""
+
+    label: Any
+    logit: float
+    probability: float
+    tokens: int  # known tokens of the text
+    support: dict[Any, float]  # against each rival: attention-weighted margin of the tokens (and sink) for the label
+    opposition: dict[Any, float]  # ... and of those against it; the label wins because support exceeds opposition
+    keeping: tuple[float, float] | None  # least and greatest probability whatever is deleted outside the sufficient set
+    deleting: dict[int, tuple[float, float]]  # the same when at most m tokens are deleted, whichever they are
+    exact: bool  # whether these ranges are exact (two classes) or bounds that contain the truth (more)
+    attention_outside: float | None  # delta, the attention outside the sufficient set
+    drop: float | None  # how far the logit moves when everything outside it goes: delta (f_rest - f_kept)
+    probability_after_flip: float | None  # of the label, once the flip set is deleted
+    label_after_flip: Any
+    tight: bool  # a comparison hangs on a relative difference below 1e-12
+    unit: str
+    covers: str
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        record = dict(self.__dict__)
+        record["deleting"] = {str(m): list(both) for m, both in self.deleting.items()}
+        record["keeping"] = None if self.keeping is None else list(self.keeping)
+        record["support"] = [{"rival": k, "value": v} for k, v in self.support.items()]
+        record["opposition"] = [{"rival": k, "value": v} for k, v in self.opposition.items()]
+        return record
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """One text before the model: its words, the known n-grams on them, and what the model says of each token."""
+
+    text: str
+    words: Sequence[Span]  # every word, known or not
+    first: NDArray[np.intp]  # (O,) first word of each known n-gram, in text order, shorter ones first
+    size: NDArray[np.intp]  # (O,) how many words it has
+    token: NDArray[np.intp]  # (O,) which token: an index into the next four
+    names: Sequence[str]  # (T,) in order of first occurrence
+    log_weight: NDArray[np.float64]  # (T,) log phi(count) + a
+    values: NDArray[np.float64]  # (T, K) class scores, intercept folded in; two classes: 0 and b + c
+    occurrences: NDArray[np.intp]  # (T,)
+    sink_log_weight: float
+    sink_values: NDArray[np.float64]  # (K,) the intercepts
+    scores: NDArray[np.float64]  # (K,) f of the document; two classes: 0 and f
+    probabilities: NDArray[np.float64]  # (K,)
+    classes: Sequence[Any]
+    counts: Counts
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why one text got its label: exact contributions, formal sets, and the certificate."""
+
+    document: Document
+
+    @functools.cached_property
+    def _label(self) -> int:
+        return int(self.document.probabilities.argmax())
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+    @property
+    def label(self) -> Any:
+        return _plain(self.document.classes[self._label])
+
+    @property
+    def probability(self) -> float:
+        """Of the label."""
+        return float(self.document.probabilities[self._label])
+
+    @property
+    def probabilities(self) -> dict[Any, float]:
+        both = zip(self.document.classes, self.document.probabilities.tolist(), strict=True)
+        return {_plain(label): p for label, p in both}
+
+    @property
+    def _explained(self) -> int:
+        """The class whose score the contributions add up to: the second of two, the predicted one of more."""
+        return 1 if len(self.document.classes) == 2 else self._label
+
+    @property
+    def logit(self) -> float:
+        """f: two classes, positive for the second one; more, the score of the label."""
+        return float(self.document.scores[self._explained])
+
+    @functools.cached_property
+    def _attention(self) -> tuple[NDArray[np.float64], float]:
+        """Q of each token, and of the sink; they add up to 1."""
+        logs = np.append(self.document.log_weight, self.document.sink_log_weight)
+        if logs.max() == -np.inf:
+            return logs[:-1], 0.0
+        W = np.exp(logs - logs.max())
+        Q = W / W.sum()
+        return Q[:-1], float(Q[-1])
+
+    @property
+    def sink(self) -> float:
+        """The sink's own contribution: its attention times the intercept."""
+        return self._attention[1] * float(self.document.sink_values[self._explained])
+
+    @functools.cached_property
+    def _contributions(self) -> NDArray[np.float64]:
+        return self._attention[0] * self.document.values[:, self._explained]
+
+    @functools.cached_property
+    def tokens(self) -> tuple[TokenUse, ...]:
+        """Every occurrence of a known token, in text order."""
+        d = self.document
+        share = self._attention[0] / d.occurrences
+        value = d.values[:, self._explained]
+        selected = _half(self._attention[0])
+        rows = zip(share.tolist(), value.tolist(), (share * value).tolist(), selected.tolist(), strict=True)
+        table = list(zip(d.names, rows, strict=True))
+        return tuple(
+            TokenUse(table[t][0], start, end, *table[t][1])
+            for t, (start, end) in zip(d.token.tolist(), self._spans, strict=True)
+        )
+
+    @functools.cached_property
+    def _spans(self) -> list[Span]:
+        """The place of every occurrence."""
+        words = self.document.words
+        last = (self.document.first + self.document.size - 1).tolist()
+        return [(words[i][0], words[j][1]) for i, j in zip(self.document.first.tolist(), last, strict=True)]
+
+    @functools.cached_property
+    def _ballot(self) -> Ballot:
+        d = self.document
+        return Ballot.of(d.log_weight, d.values, self._label, d.sink_log_weight, d.sink_values)
+
+    @functools.cached_property
+    def _sentence(self) -> Sentence:
+        d = self.document
+        return Sentence(len(d.words), d.first, d.size, d.token, self._ballot, d.counts)
+
+    @functools.cached_property
+    def _sets(self) -> tuple[proofs.TokenSet, proofs.TokenSet]:
+        if not len(self.document.names):
+            nothing = proofs.TokenSet((), 0, 0, "none", False)
+            return nothing, nothing
+        return proofs.sufficient(self._ballot), proofs.flip(self._ballot)
+
+    @functools.cached_property
+    def sufficient(self) -> FormalSet:
+        """The fewest tokens that fix the label: whatever other tokens are deleted, it stays."""
+        return self._tokens_of(self._sets[0])
+
+    @functools.cached_property
+    def flip(self) -> FormalSet:
+        """The fewest tokens whose deletion changes the label; empty, with status "none", if there are none."""
+        return self._tokens_of(self._sets[1])
+
+    @functools.cached_property
+    def sufficient_words(self) -> FormalSet:
+        """The fewest words that fix the label: whatever other words are masked, it stays."""
+        return self._words_of(proofs.sufficient_words(self._sentence) if len(self.document.names) else None)
+
+    @functools.cached_property
+    def flip_words(self) -> FormalSet:
+        """The fewest words to mask (each becomes `keytokens.MASK`) so that the label changes."""
+        return self._words_of(proofs.flip_words(self._sentence) if len(self.document.names) else None)
+
+    def _tokens_of(self, found: proofs.TokenSet) -> FormalSet:
+        wanted = {index: place for place, index in enumerate(found.indices)}
+        spans: list[list[Span]] = [[] for _ in found.indices]
+        for token, span in zip(self.document.token.tolist(), self._spans, strict=True):
+            if token in wanted:
+                spans[wanted[token]].append(span)
+        items = tuple(
+            FormalItem(self.document.names[i], *own[0], tuple(own), float(self._contributions[i]))
+            for i, own in zip(found.indices, spans, strict=True)
+        )
+        return FormalSet(
+            items, found.size, found.lower, found.status, "tokens", found.tight, self._name(found.label_after)
+        )
+
+    def _words_of(self, found: proofs.WordSet | None) -> FormalSet:
+        if found is None:
+            return FormalSet((), 0, 0, "none", "words")
+        d = self.document
+        items = []
+        for word in found.positions:
+            touched = (d.first <= word) & (word < d.first + d.size)
+            removed = float(np.sum(self._contributions[d.token[touched]] / d.occurrences[d.token[touched]]))
+            start, end = d.words[word]
+            items.append(FormalItem(d.text[start:end], start, end, ((start, end),), removed))
+        after = self._name(found.label_after)
+        return FormalSet(tuple(items), found.size, found.lower, found.status, "words", found.tight, after)
+
+    def _name(self, index: int | None) -> Any:
+        return None if index is None else _plain(self.document.classes[index])
+
+    @functools.cached_property
+    def certificate(self) -> Certificate:
+        """What is proved of this prediction."""
+        ballot, (kept, flipped) = self._ballot, self._sets
+        known = len(self.document.names) > 0
+        rivals = [self._name(k) for k in ballot.rivals.tolist()]
+        Q = np.append(self._attention[0], self._attention[1])
+        votes = Q[:, None] * np.vstack([ballot.margin, ballot.sink_margin])
+        keeping, outside, dropped, after = None, None, None, None
+        if known:
+            keeping = proofs.probability_range(proofs.range_keeping(ballot, kept.indices))
+            if kept.indices or ballot.has_sink:
+                lost = proofs.drop(ballot, kept.indices)
+                outside, dropped = lost.delta, float(lost.whole[0] - lost.kept[0])
+                if ballot.label == 0 and len(rivals) == 1:  # margins speak for the label, the logit for the second class
+                    dropped = -dropped
+        if flipped.status != "none":
+            gone = np.ones(ballot.tokens, np.bool_)
+            gone[list(flipped.indices)] = False
+            after = proofs.probability_range(proofs.range_deleting(ballot.take(gone), 0))[0]
+        deletions = {m: proofs.probability_range(proofs.range_deleting(ballot, m)) for m in DELETIONS} if known else {}
+        certificate = Certificate(
+            label=self.label,
+            logit=self.logit,
+            probability=self.probability,
+            tokens=ballot.tokens,
+            support=dict(zip(rivals, np.maximum(votes, 0).sum(axis=0).tolist(), strict=True)),
+            opposition=dict(zip(rivals, -np.minimum(votes, 0).sum(axis=0), strict=True)),
+            keeping=keeping,
+            deleting=deletions,
+            exact=len(rivals) == 1,
+            attention_outside=outside,
+            drop=dropped,
+            probability_after_flip=after,
+            label_after_flip=self._name(flipped.label_after),
+            tight=kept.tight or flipped.tight,
+            unit="tokens",
+            covers=COVERS,
+            sentence="",
+        )
+        object.__setattr__(certificate, "sentence", _sentence(certificate, self.sufficient, self.flip, ballot))
+        return certificate
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain data for JSON; the sets of words included."""
+        return {
+            "schema": 1,
+            "text": self.text,
+            "label": self.label,
+            "probability": self.probability,
+            "probabilities": [{"label": k, "probability": p} for k, p in self.probabilities.items()],
+            "logit": self.logit,
+            "sink": self.sink,
+            "tokens": [token._asdict() for token in self.tokens],
+            "sufficient": self.sufficient.to_dict(),
+            "flip": self.flip.to_dict(),
+            "sufficient_words": self.sufficient_words.to_dict(),
+            "flip_words": self.flip_words.to_dict(),
+            "certificate": self.certificate.to_dict(),
+        }
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A page that stands alone, as a string; written to `path` too, if there is one."""
+        from .report.page import explanation_page  # a door: rendering lives above
+
+        page = explanation_page(self)
+        if path is not None:
+            from .persist import write_whole
+
+            write_whole(Path(path), page.encode("utf-8", "xmlcharrefreplace"))
+        return page
+
+    def _repr_html_(self) -> str:
+        from .report.page import explanation_fragment  # a door: rendering lives above
+
+        return explanation_fragment(self)
+
+    def __repr__(self) -> str:
+        head = f"Explanation({self.label!r}, probability {self.probability:.3f}, logit {self.logit:+.3f})"
+        return f"{head}\n  {self.certificate.sentence}"
+
+
+def _half(attention: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The fewest tokens that together hold at least half of the attention on tokens, and all that tie with the last."""
+    if not len(attention):
+        return np.zeros(0, np.bool_)
+    order = np.sort(attention)[::-1]
+    held = np.cumsum(order)
+    least = order[int(np.searchsorted(held, held[-1] / 2 * (1 - 1e-12)))]
+    return np.asarray(attention >= least)
+
+
+def _times(number: int, unit: str) -> str:
+    return f"{number} {unit if number != 1 else unit[:-1]}"
+
+
+def _at_least(probability: float) -> str:
+    """Two decimals, rounded down: what is said must be true."""
+    return f"{math.floor(probability * 100) / 100:.2f}"
+
+
+def _sentence(c: Certificate, kept: FormalSet, gone: FormalSet, ballot: Ballot) -> str:
+    if not c.tokens:
+        why = "the intercept alone decides" if ballot.has_sink else "the label is the most frequent one"
+        return f"The text has no known token: {why}."
+    label = f"{c.label!r}"
+    low = _at_least(c.keeping[0]) if c.keeping else "0"
+    stays = f"it stays {label} and its probability stays at least {low}"
+    if kept.size == 0:
+        parts = [f"The label is fixed without any token: whatever is deleted, {stays}."]
+    elif kept.status == "minimum":
+        parts = [f"{kept.size} of {_times(c.tokens, 'tokens')} fix the label: whatever other tokens are deleted, {stays}."]
+        if kept.size > 1 or ballot.has_sink:
+            parts.append(f"No {_times(kept.size - 1, 'tokens')} do." if kept.size > 1 else "No fewer do.")
+    else:
+        parts = [
+            f"These {kept.size} of {_times(c.tokens, 'tokens')} fix the label against all {len(c.support)} rivals: "
+            f"whatever other tokens are deleted, {stays}. "
+            f"None of them can be left out (at least {kept.lower} are needed)."
+        ]
+    if gone.status == "none":
+        where = "" if ballot.has_sink else " that leaves a known token"
+        parts.append(f"No deletion{where} changes the label.")
+    else:
+        fewer = f" No {gone.size - 1} do." if gone.size > 1 else ""
+        these = "this token" if gone.size == 1 else f"these {gone.size} tokens"
+        parts.append(
+            f"Deleting {these} makes it {gone.label_after!r} (the probability of {label} is then "
+            f"{c.probability_after_flip:.2f}).{fewer}"
+        )
+    if c.tight:
+        parts.append("To rounding: a comparison hangs on a relative difference below 1e-12.")
+    return " ".join([*parts, c.covers])

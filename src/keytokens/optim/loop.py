@@ -1,0 +1,64 @@
+"""The one loop of the package. A method is `init / step / verdict` on an explicit state; counting and watching live here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, Protocol, TypeVar
+
+__all__ = ["Method", "Outcome", "Status", "run"]
+
+
+class Status(Enum):
+    """How a run ended, in a sentence."""
+
+    CONVERGED = "converged: a step lowers the objective by less than the tolerance"
+    STALLED = "converged: no step lowers the objective any further in this arithmetic"
+    OUT_OF_STEPS = "stopped after the given number of steps"
+    NOT_FINITE = "stopped: the objective became infinite or not a number"
+
+
+State = TypeVar("State")
+Start_contra = TypeVar("Start_contra", contravariant=True)
+
+
+class Method(Protocol[Start_contra, State]):
+    """A descent, a flow or a path: how to begin, how to go on, when to end."""
+
+    def init(self, start: Start_contra) -> State: ...
+
+    def step(self, state: State) -> State: ...
+
+    def verdict(self, state: State) -> Status | None:
+        """None as long as the run should go on."""
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[State]):
+    """Where a run ended, why, and after how many steps."""
+
+    state: State
+    status: Status
+    steps: int
+
+
+def run(
+    method: Method[Start_contra, State],
+    start: Start_contra,
+    max_steps: int,
+    watch: Callable[[State], None] | None = None,
+) -> Outcome[State]:
+    """Run a method; `watch` sees every state, the first one included."""
+    state = method.init(start)
+    steps = 0
+    while True:
+        if watch is not None:
+            watch(state)
+        verdict = method.verdict(state)
+        if verdict is not None:
+            return Outcome(state, verdict, steps)
+        if steps >= max_steps:
+            return Outcome(state, Status.OUT_OF_STEPS, steps)
+        state = method.step(state)
+        steps += 1

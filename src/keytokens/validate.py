@@ -1,0 +1,108 @@
+"""Argument checks, in one wording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import refusal
+
+__all__ = ["check_choice", "check_labels", "check_number", "check_range", "check_texts"]
+
+
+def check_number(
+    owner: str, name: str, value: Any, low: float, *, whole: bool = False, above: bool = False, none: bool = False
+) -> None:
+    """A number (`whole`: an integer) of at least `low`, or more than it (`above`); or None, where that is allowed."""
+    if none and value is None:
+        return
+    kind = Integral if whole else Real
+    if (
+        isinstance(value, kind)
+        and not isinstance(value, (bool, np.bool_))
+        and np.isfinite(value)
+        and (value > low if above else value >= low)
+    ):
+        return
+    noun = "a whole number" if whole else "a finite number"
+    size = f"above {low:g}" if above else f"of at least {low:g}"
+    raise refusal(owner, name, f"be {noun} {size}" + (" or None" if none else ""), value)
+
+
+def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> None:
+    choices = list(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise refusal(owner, name, "be one of " + ", ".join(map(repr, choices)), value)
+
+
+def check_range(owner: str, name: str, value: Any) -> tuple[int, int]:
+    """A pair (least, most) of n-gram lengths; one number n stands for (1, n)."""
+    pair = (1, value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+    if (
+        not isinstance(pair, (tuple, list))
+        or len(pair) != 2
+        or not all(isinstance(n, Integral) and not isinstance(n, bool) for n in pair)
+        or not 1 <= pair[0] <= pair[1]
+    ):
+        raise refusal(owner, name, "be two whole numbers, 1 <= least <= most", value, "for example (1, 2)")
+    return int(pair[0]), int(pair[1])
+
+
+def check_texts(owner: str, texts: Any) -> list[str]:
+    """An iterable of strings, as a list."""
+    if isinstance(texts, (str, bytes)):
+        raise refusal(owner, "texts", "be a list of strings", texts, "put the one text in a list: [text]")
+    try:
+        listed = list(texts)
+    except TypeError:
+        raise refusal(owner, "texts", "be an iterable of strings", texts) from None
+    for place, text in enumerate(listed):
+        if not isinstance(text, str):
+            cure = "drop or fill the missing texts first" if text is None or text != text else "convert it with str()"
+            raise refusal(owner, f"texts[{place}]", "be a string", text, cure)
+    return listed
+
+
+_KINDS = (("booleans", (bool, np.bool_)), ("integers", (int, np.integer)), ("strings", (str,)))
+
+
+def _kind(label: Any) -> str:
+    for name, types in _KINDS:
+        if isinstance(label, types):
+            return name
+    return "missing values" if label is None or label != label else type(label).__name__ + "s"
+
+
+def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
+    """One label a text, all strings, integers or booleans, two classes or more."""
+    if isinstance(labels, (str, bytes)):
+        raise refusal(owner, "labels", "be a list, one label a text", labels)
+    try:
+        listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    except TypeError:
+        raise refusal(owner, "labels", "be a list, one label a text", labels) from None
+    if len(listed) != n_texts:
+        raise refusal(owner, "labels", f"have one entry for each of the {n_texts} texts", f"{len(listed)} labels")
+    first: dict[str, tuple[int, Any]] = {}
+    for place, label in enumerate(listed):
+        first.setdefault(_kind(label), (place, label))
+    allowed = [name for name, _ in _KINDS]
+    if len(first) > 1 or any(kind not in allowed for kind in first):
+        seen = ", ".join(f"{kind} (labels[{place}] = {label!r})" for kind, (place, label) in first.items())
+        cure = "convert them all with str()" if "missing values" not in first else "drop the rows without a label"
+        raise refusal(owner, "labels", "be strings, integers or booleans, all of one kind", Seen(seen), cure)
+    if len(set(listed)) < 2:
+        seen_class = f"only {listed[0]!r}" if listed else "no label at all"
+        raise refusal(owner, "labels", "have at least two classes", Seen(seen_class), "add texts of another class")
+    return np.array(listed)
+
+
+class Seen(str):
+    """Words that stand in a message as they are."""
+
+    def __repr__(self) -> str:
+        return str(self)
