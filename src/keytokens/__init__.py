@@ -2,8 +2,22 @@
 
 from ._version import __version__
 from .classifier import AttentionClassifier, KeyTokenClassifier
-from .errors import InputError, KeyTokensError
+from .errors import DataError, InputError, KeyTokensError, MissingExtra, ModelError, OutputError
 from .explanation import Explanation
+from .persist import load
 from .text import MASK
 
-__all__ = ["AttentionClassifier", "Explanation", "InputError", "KeyTokenClassifier", "KeyTokensError", "MASK", "__version__"]
+__all__ = [
+    "AttentionClassifier",
+    "DataError",
+    "Explanation",
+    "InputError",
+    "KeyTokenClassifier",
+    "KeyTokensError",
+    "MASK",
+    "MissingExtra",
+    "ModelError",
+    "OutputError",
+    "__version__",
+    "load",
+]

@@ -88,9 +88,16 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.attention_, self.values_ = theta.a, theta.B
         self.intercept_, self.empty_, self.log_sink_ = theta.c, theta.empty, theta.log_sink
         self.mean_attention_ = data.mean_attention(theta)
+        self._freeze()
         self.class_counts_ = done.statistics.presence
         self.n_iter_ = done.outcome.steps
         self.status_ = done.outcome.status.value
+
+    def _freeze(self) -> None:
+        """The parameters in double precision: what every prediction and every proof uses."""
+        own = (self.attention_, self.values_, self.intercept_, self.empty_)
+        a, B, c, empty = (np.asarray(x, np.float64) for x in own)
+        self._theta = Parameters(a, B, c, empty, self.log_sink_)
 
     def _check_dim(self, n_classes: int) -> None:
         least = 2 if n_classes == 2 else n_classes + 1
@@ -99,7 +106,7 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _warm_start(self, n_tokens: int, n_classes: int) -> Parameters | None:
         if not self.warm_start or not hasattr(self, "attention_"):
             return None
-        before = self._parameters
+        before = self._theta
         if before.B.shape != (1 if n_classes == 2 else n_classes, n_tokens):
             return None
         return before
@@ -120,23 +127,12 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _weights(self, y: NDArray[Any], sample_weight: Float) -> Float:
         if self.class_weight is None:
             return sample_weight
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            # by weight, not by number: a document of weight 2 is the same as two documents
+            _, codes = np.unique(y, return_inverse=True)
+            total = np.bincount(codes, sample_weight)
+            return sample_weight * (total.sum() / (np.count_nonzero(total) * np.maximum(total, 1e-300)))[codes]
         return sample_weight * compute_sample_weight(self.class_weight, y)
-
-    @property
-    def _parameters(self) -> Parameters:
-        """In double precision: what every prediction and every proof uses. Kept until the model changes."""
-        kept = self.__dict__.get("_cached")
-        if kept is None or kept[0] is not self.attention_:
-            own = (self.attention_, self.values_, self.intercept_, self.empty_)
-            theta = Parameters(*(np.asarray(x, np.float64) for x in own), self.log_sink_)
-            kept = self.__dict__["_cached"] = (self.attention_, theta)
-        theta_: Parameters = kept[1]
-        return theta_
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_cached", None)
-        return state
 
     def _scores(self, X: Any) -> Float:
         raise NotImplementedError
@@ -160,11 +156,14 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         dim = self.dim if dim is None else dim
         check_number("to_embeddings", "dim", dim, len(self.values_) + 1, whole=True)
-        return embed(self._parameters, dim)
+        return embed(self._theta, dim)
 
 
 class AttentionClassifier(_Attention):
     """One layer of softmax attention on a matrix of counts, f = C(w b) / (C w + w0) + c with w = exp(a).
+
+    Amounts that are no counts will do as well. A negative amount is that much of an opposite token, which gets an
+    attention and a value of its own: columns V to 2V of the parameters, made only if such entries occur in training.
 
     Parameters
     ----------
@@ -239,14 +238,14 @@ class AttentionClassifier(_Attention):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AttentionClassifier:
-        """Fit to counts X (n, V), dense or sparse, none negative."""
+        """Fit to counts X (n, V), dense or sparse."""
         self._check_options()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
+        self.signed_ = _least(X) < 0
         C = self._counts(X)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -260,21 +259,27 @@ class AttentionClassifier(_Attention):
 
     def _counts(self, X: Any) -> sparse.csr_matrix:
         C = sparse.csr_matrix(X, copy=False)
-        if C.nnz and C.data.min() < 0:
-            seen = float(C.data.min())
-            raise ValueError(f"Negative values in data passed to {type(self).__name__}: counts cannot be; saw {seen}.")
-        if C.nnz and not C.has_canonical_format:
+        if C.nnz and (not C.has_canonical_format or (C.data == 0).any()):
             C = C.copy()
             C.sum_duplicates()
-        if C.nnz and (C.data == 0).any():
-            C = C.copy()
             C.eliminate_zeros()
+        if self.signed_:
+            C = sparse.hstack([C.maximum(0), (-C).maximum(0)], format="csr")
         return weigh(C, self.counts)
 
     def _scores(self, X: Any) -> Float:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return scores(self._counts(X), self._parameters)
+        if not self.signed_ and _least(X) < 0:
+            cure = "fit with such entries, or leave them out"
+            raise refusal("predict", "X", "have no negative entry, as in training", _least(X), cure)
+        return scores(self._counts(X), self._theta)
+
+
+def _least(X: Any) -> float:
+    """The least entry of a matrix, at most 0."""
+    data = X.data if sparse.issparse(X) else X
+    return float(data.min(initial=0.0))
 
 
 class KeyTokenClassifier(_Attention):
@@ -377,7 +382,11 @@ class KeyTokenClassifier(_Attention):
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
-        if not hasattr(self, "vocabulary_") or self.vocabulary_.tokens != vocabulary.tokens if self.warm_start else True:
+        if (
+            not hasattr(self, "vocabulary_") or self.vocabulary_.tokens != vocabulary.tokens
+            if self.warm_start
+            else True
+        ):
             self.__dict__.pop("attention_", None)  # nothing to begin from
         self.classes_, codes = np.unique(y, return_inverse=True)
         self._train(weigh(counts, self.counts), codes, self._weights(y, weight))
@@ -395,7 +404,7 @@ class KeyTokenClassifier(_Attention):
     def _scores(self, texts: Iterable[str]) -> Float:
         check_is_fitted(self)
         listed = check_texts("predict", texts)
-        theta = self._parameters
+        theta = self._theta
         pieces = range(0, len(listed), PIECE)
 
         def one(at: int) -> Float:
@@ -409,13 +418,13 @@ class KeyTokenClassifier(_Attention):
         check_is_fitted(self)
         if not isinstance(text, str):
             raise refusal("explain", "text", "be one string", text)
-        return explain_text(text, self.vocabulary_, self._parameters, self.classes_.tolist(), self.counts)
+        return explain_text(text, self.vocabulary_, self._theta, self.classes_.tolist(), self.counts)
 
     def key_tokens(self, n: int = 20) -> dict[Any, list[KeyToken]]:
         """For each class the n tokens that speak most for it, by mean contribution over the training documents."""
         check_is_fitted(self)
         check_number("key_tokens", "n", n, 0, whole=True)
-        theta, classes = self._parameters, self.classes_.tolist()
+        theta, classes = self._theta, self.classes_.tolist()
         values = theta.B + theta.c[:, None]
         if len(values) == 1:
             values = np.concatenate([-values, values])

@@ -4,12 +4,13 @@ KeyTokensError
  |- InputError      something the caller gave is wrong (also a ValueError)
  |   |- DataError   ... in a file: the message names the file and, where there is one, the line
  |- ModelError      a model directory cannot be read: missing, damaged, or of an unknown format
+ |- OutputError     something cannot be written; what was there before is still there (also an OSError)
  |- MissingExtra    an optional package is needed (also an ImportError)
 """
 
 from __future__ import annotations
 
-__all__ = ["DataError", "InputError", "KeyTokensError", "MissingExtra", "ModelError", "refusal", "shorten"]
+__all__ = ["DataError", "InputError", "KeyTokensError", "MissingExtra", "ModelError", "OutputError", "refusal", "shorten"]
 
 
 class KeyTokensError(Exception):
@@ -26,6 +27,10 @@ class DataError(InputError):
 
 class ModelError(KeyTokensError):
     """A model directory cannot be read."""
+
+
+class OutputError(KeyTokensError, OSError):
+    """A file cannot be written; what was there before is still there."""
 
 
 class MissingExtra(KeyTokensError, ImportError):

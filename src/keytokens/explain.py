@@ -19,7 +19,9 @@ from .text import Vocabulary, read_words, spans
 __all__ = ["explain_text"]
 
 
-def explain_text(text: str, vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str) -> Explanation:
+def explain_text(
+    text: str, vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
+) -> Explanation:
     """Read the text as `predict` does and put what the model says of each token into one record."""
     found = vocabulary.find(read_words([text]))
     first = np.concatenate([one.first for one in found])

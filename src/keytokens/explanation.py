@@ -303,7 +303,9 @@ class Explanation:
             if kept.indices or ballot.has_sink:
                 lost = proofs.drop(ballot, kept.indices)
                 outside, dropped = lost.delta, float(lost.whole[0] - lost.kept[0])
-                if ballot.label == 0 and len(rivals) == 1:  # margins speak for the label, the logit for the second class
+                if (
+                    ballot.label == 0 and len(rivals) == 1
+                ):  # margins speak for the label, the logit for the second class
                     dropped = -dropped
         if flipped.status != "none":
             gone = np.ones(ballot.tokens, np.bool_)
@@ -356,7 +358,7 @@ class Explanation:
 
         page = explanation_page(self)
         if path is not None:
-            from .persist import write_whole
+            from .files import write_whole
 
             write_whole(Path(path), page.encode("utf-8", "xmlcharrefreplace"))
         return page
@@ -400,7 +402,9 @@ def _sentence(c: Certificate, kept: FormalSet, gone: FormalSet, ballot: Ballot) 
     if kept.size == 0:
         parts = [f"The label is fixed without any token: whatever is deleted, {stays}."]
     elif kept.status == "minimum":
-        parts = [f"{kept.size} of {_times(c.tokens, 'tokens')} fix the label: whatever other tokens are deleted, {stays}."]
+        parts = [
+            f"{kept.size} of {_times(c.tokens, 'tokens')} fix the label: whatever other tokens are deleted, {stays}."
+        ]
         if kept.size > 1 or ballot.has_sink:
             parts.append(f"No {_times(kept.size - 1, 'tokens')} do." if kept.size > 1 else "No fewer do.")
     else:

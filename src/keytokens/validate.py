@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -21,12 +22,8 @@ def check_number(
     if none and value is None:
         return
     kind = Integral if whole else Real
-    if (
-        isinstance(value, kind)
-        and not isinstance(value, (bool, np.bool_))
-        and np.isfinite(value)
-        and (value > low if above else value >= low)
-    ):
+    is_number = isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+    if is_number and -math.inf < value < math.inf and (value > low if above else value >= low):
         return
     noun = "a whole number" if whole else "a finite number"
     size = f"above {low:g}" if above else f"of at least {low:g}"
@@ -52,6 +49,16 @@ def check_range(owner: str, name: str, value: Any) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
 
 
+def _missing(value: Any) -> bool:
+    """None, nan, NaT, or pandas' NA, which refuses to be true or false."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+    except ValueError:  # an array: several truths, but not missing
+        return False
+
+
 def check_texts(owner: str, texts: Any) -> list[str]:
     """An iterable of strings, as a list."""
     if isinstance(texts, (str, bytes)):
@@ -62,7 +69,7 @@ def check_texts(owner: str, texts: Any) -> list[str]:
         raise refusal(owner, "texts", "be an iterable of strings", texts) from None
     for place, text in enumerate(listed):
         if not isinstance(text, str):
-            cure = "drop or fill the missing texts first" if text is None or text != text else "convert it with str()"
+            cure = "drop or fill the missing texts first" if _missing(text) else "convert it with str()"
             raise refusal(owner, f"texts[{place}]", "be a string", text, cure)
     return listed
 
@@ -74,7 +81,7 @@ def _kind(label: Any) -> str:
     for name, types in _KINDS:
         if isinstance(label, types):
             return name
-    return "missing values" if label is None or label != label else type(label).__name__ + "s"
+    return "missing values" if _missing(label) else type(label).__name__ + "s"
 
 
 def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
@@ -84,7 +91,9 @@ def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
     try:
         listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     except TypeError:
-        raise refusal(owner, "labels", "be a list, one label a text", labels) from None
+        listed = None
+    if not isinstance(listed, list):  # an array without dimensions gives its one element
+        raise refusal(owner, "labels", "be a list, one label a text", labels)
     if len(listed) != n_texts:
         raise refusal(owner, "labels", f"have one entry for each of the {n_texts} texts", f"{len(listed)} labels")
     first: dict[str, tuple[int, Any]] = {}

@@ -53,7 +53,7 @@ def check_sets(ballot: Ballot, same: list[bool], sink: bool) -> None:
     assert (gone.size if gone.status != "none" else None) == (min(flips) if flips else None)
 
 
-@pytest.mark.parametrize("spread", [1.0, 300.0, 3000.0])
+@pytest.mark.parametrize("spread", [1.0, 40.0, 300.0, 3000.0])
 def test_ranges_with_logits_far_apart(spread: float) -> None:
     rng = np.random.default_rng(int(spread) + 1)
     with localcontext() as context:

@@ -93,8 +93,8 @@ def test_tokens_and_occurrences_are_different_questions() -> None:
 
 def test_greedy_is_wrong_for_sublinear_counts() -> None:
     """Each further deletion of a token removes more than the last: one by one, the single token looks better."""
-    c = [3, 1, 1]
-    values = [[0, 1.0], [0, 0.72], [0, -1.0]]
+    c = [2, 1, 1]
+    values = [[0, 1.0], [0, 0.8], [0, -0.85]]
     ballot = Ballot.of(np.log(phi(c, "log")), values, label=1)
     found = flip_occurrences(ballot, c, "log")
     assert found.indices == (0, 0)
@@ -125,7 +125,7 @@ def test_fewest_additions(counts: str) -> None:
             assert found.size == truth
         else:
             assert found.status == "none" or found.size > most
-    assert found_some > 60
+    assert found_some > 40
 
 
 def _by_trial(doc: Document, extra: Document, most: int, counts: str) -> int | None:

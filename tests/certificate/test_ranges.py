@@ -49,7 +49,7 @@ def test_range_keeping(classes: int) -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_range_deleting(classes: int) -> None:
-    for doc in documents(30 + classes, 120, classes):
+    for doc in documents(30 + classes, 90, classes):
         whole = (1 << doc.tokens) - 1
         for m in range(doc.tokens + 2):
             gone = {s: bin(whole - s).count("1") for s in every(doc)}
@@ -147,7 +147,7 @@ def test_leaving_one_token_out_moves_the_score_by_a_known_amount() -> None:
 def test_a_threshold_is_an_intercept_and_a_guarantee_holds_and_is_minimal() -> None:
     thetas = (0.2, 0.5, 0.6, 0.75, 0.9)
     held_some = 0
-    for number, doc in enumerate(documents(46, 250)):
+    for number, doc in enumerate(documents(46, 180)):
         theta = thetas[number % len(thetas)]
         limit = math.log(theta / (1 - theta))
 
@@ -167,7 +167,7 @@ def test_a_threshold_is_an_intercept_and_a_guarantee_holds_and_is_minimal() -> N
             assert holds(bits(found.indices))
             breaks = [bin(whole - s).count("1") for s in every(doc) if not above(s)]
             assert (broken.size if broken.status != "none" else None) == (min(breaks) if breaks else None)
-    assert held_some > 60
+    assert held_some > 50
 
 
 @pytest.mark.parametrize(

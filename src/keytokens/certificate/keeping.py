@@ -5,10 +5,10 @@ least sum for each run length. Keeping a word takes the entry "run 0" away from 
 not. A vector that another one with the same k exceeds in every entry is dropped. For n <= 2 a front at word i has at
 most i + 1 vectors.
 
-The search for at most K words is cut by *responses*. Let the opponent mask from here on the words of a fixed set M, as far
-as they are not kept. The sum that results is known, and q more kept words raise it by at most the q largest of d_j, the
-supporting n-grams whose last word in M is j. If even that loses, the vector is dropped. Two responses: mask nothing, and the
-best mask against no kept words at all.
+The search for at most K words is cut by *responses*. Let the opponent mask from here on the words of a fixed set M, as
+far as they are not kept. The sum that results is known, and q more kept words raise it by at most the q largest of d_j,
+the supporting n-grams whose last word in M is j. If even that loses, the vector is dropped. Two responses: mask nothing,
+and the best mask against no kept words at all.
 """
 
 from __future__ import annotations

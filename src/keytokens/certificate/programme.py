@@ -92,8 +92,8 @@ class Masking:
 def fewest_masks(programme: Programme, most: int) -> Masking:
     """Fewest masked words, at most `most`, that make the label lose; something known survives if it must.
 
-    All masks of m = 1, 2, ... words are compared, so the first m that loses is the minimum. Where the rival wins ties an
-    empty rest (sum 0) would lose too; only if the best mask is such a tie is the bit "something known survives" needed.
+    All masks of m = 1, 2, ... words are compared, so the first m that loses is the minimum. Where the rival wins ties
+    an empty rest (sum 0) would lose too; only if the best mask is such a tie is the bit "something known survives" needed.
     """
     most = min(most, programme.length)
     if programme.order == 1 or programme.slack == 0:
@@ -115,7 +115,7 @@ def fewest_masks(programme: Programme, most: int) -> Masking:
 
 
 def _rows(programme: Programme, most: int) -> Iterator[FloatArray]:
-    """For m = 0, 1, ...: (n, L + 1) least sum of the first i words with m masks, by run length; emptiness is not watched.
+    """For m = 0, 1, ...: (n, L + 1) least sum of the first i words with m masks, by run length, empty rests included.
 
     All words at once: every run but the longest comes from the run before it, and the longest one either begins here or
     goes on, which is a running minimum once the sum of what always goes on is taken out.
@@ -163,7 +163,7 @@ def _survives(programme: Programme, mask: tuple[int, ...]) -> bool:
 
 
 def _by_table(programme: Programme, most: int, lower: int) -> Masking:
-    """The same, word by word, with the bit "something known survives" where it is needed and no subtraction anywhere."""
+    """The same, word by word, with the bit "something known survives" where it is needed and no subtraction."""
     tight = False
     for limit in _limits(programme, most):
         table = _sweep(programme, limit)
@@ -294,15 +294,17 @@ def priced_masks(programme: Programme, rounds: int = 40) -> Masking:
     for _ in range(rounds):
         price = math.sqrt(low) * math.sqrt(high)
         cost, words = _priced(programme, price)
-        # the sums carry rounding: only a bound that clears it counts
-        lower = max(lower, math.ceil(cost / price * (1.0 - 1e-9) - 1e-6))
+        # sums within the slack count as lost, and the quotient carries rounding: only a bound that clears both counts
+        needed = (cost - programme.slack) / price * (1.0 - 1e-9) - 1e-6
+        lower = max(lower, math.ceil(min(needed, programme.length + 1)))
         if programme.loses(cost - price * len(words)):
             low = price
             if words and (best is None or len(words) < len(best)):
                 best = words
         else:
             high = price
-    return Masking(best, lower, best is not None and len(best) == lower, False)
+    complete = lower > programme.length if best is None else len(best) == lower
+    return Masking(best, lower, complete, False)
 
 
 def _priced(programme: Programme, price: float) -> tuple[float, tuple[int, ...]]:

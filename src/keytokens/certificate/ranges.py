@@ -21,11 +21,12 @@ from keytokens.certificate.votes import Ballot, BoolArray, FloatArray, IntArray
 from keytokens.errors import refusal
 
 __all__ = [
+    "Items",
+    "Mean",
     "Drop",
     "breach",
     "drop",
     "guarantee",
-    "margin_of",
     "probability_range",
     "range_deleting",
     "range_deleting_exactly",
@@ -35,6 +36,46 @@ __all__ = [
 
 
 NARROW = 600.0  # log weights closer together than this can be exponentiated once, whatever is deleted
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A weighted mean as the value of its heaviest item plus an offset.
+
+    The offset may be far below the last digit of the value. It must not be lost: with weights e^40 apart the mean is
+    the value of the heaviest token to the last digit, and only the offset says on which side of it the rest pulls.
+    """
+
+    centre: float
+    sign: int
+    log_offset: float  # log of the size of the offset, -inf for none
+
+    @classmethod
+    def of(cls, centre: float, offset: float) -> Mean:
+        if offset == 0.0:
+            return cls(centre, 0, -math.inf)
+        return cls(centre, 1 if offset > 0 else -1, math.log(abs(offset)))
+
+    @property
+    def offset(self) -> float:
+        return self.sign * math.exp(self.log_offset)
+
+    @property
+    def value(self) -> float:
+        return self.centre + self.offset
+
+    def exceeds(self, other: Mean, sign: float) -> bool:
+        """Is sign * this mean larger?"""
+        if self.centre != other.centre:
+            return sign * self.value > sign * other.value
+        if self.sign != other.sign:
+            return sign * self.sign > sign * other.sign
+        return sign * self.sign * self.log_offset > sign * self.sign * other.log_offset if self.sign else False
+
+
+def _log_abs(x: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.abs(x)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +105,10 @@ class Items:
         """Weights relative to the heaviest item: for narrow documents, where none is lost."""
         return np.asarray(np.exp(self.log_weight - self.log_weight.max()))
 
+    @property
+    def whole(self) -> Mean:
+        return self.mean(np.ones(len(self.value), dtype=bool))
+
     def held(self, kept: Sequence[int] | IntArray) -> BoolArray:
         """Mask of what is never deleted: the tokens `kept` and the sink."""
         held = np.zeros(len(self.value), dtype=bool)
@@ -72,32 +117,40 @@ class Items:
             held[-1] = True
         return held
 
-    def mean(self, keep: BoolArray) -> float:
-        """Weighted mean of the items kept; in a wide document the heaviest one *kept* sets the scale."""
+    def mean(self, keep: BoolArray) -> Mean:
+        """Weighted mean of the items kept, around the value of the heaviest one."""
         if self.narrow:
             weight = self.weight * keep
-            return float(weight @ self.value / weight.sum())
-        log_weight = self.log_weight[keep]
-        weight = np.exp(log_weight - log_weight.max())
-        return float(weight @ self.value[keep] / weight.sum())
+            centre = float(self.value[weight.argmax()])
+            return Mean.of(centre, float(weight @ (self.value - centre) / weight.sum()))
+        log_weight, value = self.log_weight[keep], self.value[keep]
+        top = int(log_weight.argmax())
+        centre, total = float(value[top]), _log_sum(log_weight)
+        # the offset itself in the log domain: scaled by its own largest term, it cannot underflow
+        size = log_weight + _log_abs(value - centre)
+        largest = float(size.max())
+        if largest == -math.inf:
+            return Mean.of(centre, 0.0)
+        offset = float(np.sign(value - centre) @ np.exp(size - largest))
+        part = Mean.of(centre, offset)
+        return replace(part, log_offset=part.log_offset + largest - total)
 
-    def harm(self, mean: float) -> FloatArray:
+    def gap(self, mean: Mean) -> FloatArray:
+        """mean - m_s, exact where an item has the value the mean is centred on."""
+        gap: FloatArray = (mean.centre - self.value) + mean.offset
+        return gap
+
+    def harm(self, mean: Mean) -> FloatArray:
         """Numbers with the signs and the order of W_s (mean - m_s); in a wide document sign times shifted log size."""
-        gap = mean - self.value
+        gap = self.gap(mean)
         if self.narrow:
             harm: FloatArray = self.weight * gap
             return harm
-        with np.errstate(divide="ignore"):
-            size = self.log_weight + np.log(np.abs(gap))
+        central = self.value == mean.centre
+        size = self.log_weight + np.where(central, mean.log_offset, _log_abs(gap))
         real = size > -math.inf
         size = np.where(real, size - size[real].min(initial=math.inf) + 1.0, 0.0)
-        return np.asarray(np.sign(gap) * size)
-
-
-def margin_of(ballot: Ballot, rival: int) -> float:
-    """f_y - f_k of a document for the rival in that column."""
-    items = Items.of(ballot, rival)
-    return items.mean(np.ones(len(items.value), dtype=bool))
+        return np.asarray(np.where(central, mean.sign, np.sign(gap)) * size)
 
 
 def _log_sum(log_weight: FloatArray) -> float:
@@ -126,7 +179,7 @@ def range_keeping(ballot: Ballot, kept: Sequence[int] | IntArray) -> FloatArray:
 
 def _highest(items: Items, held: BoolArray, order: IntArray, sign: float) -> float:
     """Greatest mean of sign * value over the held items and a beginning of `order`, values decreasing."""
-    mean = sign * items.mean(held)
+    mean = sign * items.mean(held).value
     value = sign * items.value[order]
     entering = int(np.searchsorted(-value, -mean))  # the mean only grows: the others never enter
     value, order = value[:entering], order[:entering]
@@ -148,7 +201,8 @@ def range_deleting(ballot: Ballot, m: int) -> FloatArray:
     """(R, 2) least and greatest margin when at most `m` tokens are deleted (without a sink one token stays).
 
     Dinkelbach: for a guess of the greatest mean, delete the at most m tokens with the most negative
-    W_s (m_s - guess); the mean of the rest is the next guess, until it grows no more. Exact, since at the true value nothing can be gained.
+    W_s (m_s - guess); the mean of the rest is the next guess, until it grows no more. Exact, since at the true value
+    nothing can be gained.
 
     >>> range_deleting(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), 1).tolist()
     [[-1.0, 2.0]]
@@ -167,14 +221,14 @@ def ranges_deleting(ballot: Ballot, sizes: Sequence[int]) -> FloatArray:
     for r in range(len(ballot.rivals)):
         items = Items.of(ballot, r)
         for end, sign in enumerate((-1.0, 1.0)):
-            mean = margin_of(ballot, r)
+            mean = items.whole
             for i, m in enumerate(sizes):
                 mean = _climb(items, _allowed(ballot, m), sign, mean)
-                ends[i, r, end] = mean
+                ends[i, r, end] = mean.value
     return ends
 
 
-def _climb(items: Items, m: int, sign: float, mean: float) -> float:
+def _climb(items: Items, m: int, sign: float, mean: Mean) -> Mean:
     while True:
         harm = sign * items.harm(mean)
         keep = np.ones(len(harm), dtype=bool)
@@ -183,7 +237,7 @@ def _climb(items: Items, m: int, sign: float, mean: float) -> float:
             gone = gone[np.argpartition(harm[gone], len(gone) - m - 1)[len(gone) - m :]]
         keep[gone] = False
         following = items.mean(keep) if m and keep.any() else mean
-        if not sign * following > sign * mean:
+        if not following.exceeds(mean, sign):
             return mean
         mean = following
 
@@ -196,14 +250,14 @@ def range_deleting_exactly(ballot: Ballot, m: int) -> FloatArray:
         items = Items.of(ballot, r)
         for end, sign in enumerate((-1.0, 1.0)):
             # the whole document is no candidate, so the first mean may lie below it: it is taken as it is
-            mean = _after_worst(items, m, sign, margin_of(ballot, r))
-            while sign * (following := _after_worst(items, m, sign, mean)) > sign * mean:
+            mean = _after_worst(items, m, sign, items.whole)
+            while (following := _after_worst(items, m, sign, mean)).exceeds(mean, sign):
                 mean = following
-            ends[r, end] = mean
+            ends[r, end] = mean.value
     return ends
 
 
-def _after_worst(items: Items, m: int, sign: float, mean: float) -> float:
+def _after_worst(items: Items, m: int, sign: float, mean: Mean) -> Mean:
     """Mean without the m tokens that harm most, even if that is not much."""
     harm = sign * items.harm(mean)[: len(items.value) - items.sink]
     keep = np.ones(len(items.value), dtype=bool)
@@ -239,8 +293,8 @@ def drop(ballot: Ballot, kept: Sequence[int] | IntArray) -> Drop:
     columns = [Items.of(ballot, r) for r in range(len(ballot.rivals))]
     held, log_weight = columns[0].held(kept), columns[0].log_weight
     delta = math.exp(min(0.0, _log_sum(log_weight[~held]) - _log_sum(log_weight)))
-    whole = np.array([one.mean(np.ones_like(held)) for one in columns])
-    alone = np.array([one.mean(held) for one in columns])
+    whole = np.array([one.whole.value for one in columns])
+    alone = np.array([one.mean(held).value for one in columns])
     outside = [one.value[~held] for one in columns]
     reach = [float(np.abs(values - f).max(initial=0.0)) for values, f in zip(outside, alone, strict=True)]
     return Drop(delta, whole, alone, delta * np.array(reach))

@@ -17,7 +17,7 @@ from keytokens.certificate.keeping import Keeping, fewest_kept_words
 from keytokens.certificate.milp import LARGEST_MILP, exact_mask
 from keytokens.certificate.occurrences import flip_occurrences, sufficient_occurrences
 from keytokens.certificate.programme import Masking, Programme, best_mask, fewest_masks, least_sum, priced_masks
-from keytokens.certificate.ranges import margin_of
+from keytokens.certificate.ranges import Items
 from keytokens.certificate.sentence import (
     Sentence,
     equal_shares,
@@ -244,7 +244,7 @@ class _Check:
         )
 
     def trimmed(self, words: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
-        """Without the words that are not needed, those that carry least support tried first; and whether all were tried."""
+        """Without the words it does not need, those that carry least tried first; and whether all were tried."""
         carried = np.zeros(self.sentence.length)
         for one in self.programmes:
             share = np.maximum(one.vote, 0.0)
@@ -284,29 +284,27 @@ def range_masking(sentence: Sentence, m: int) -> FloatArray:
     if m < 0:
         raise refusal("range_masking", "m", "not be negative", m)
     rivals = range(len(sentence.ballot.rivals))
-    return np.array([[-_extreme(sentence, r, m, -1.0), _extreme(sentence, r, m, 1.0)] for r in rivals])
+    return np.array([[_extreme(sentence, r, m, -1.0), _extreme(sentence, r, m, 1.0)] for r in rivals])
 
 
 def _extreme(sentence: Sentence, rival: int, m: int, sign: float) -> float:
-    """Greatest mean of sign * margin."""
-    ballot = sentence.ballot
-    top = max(float(ballot.log_weight.max(initial=-np.inf)), ballot.sink_log_weight)
-    weight = (np.exp(ballot.log_weight - top) / sentence.occurrences)[sentence.token]
-    sink = float(np.exp(ballot.sink_log_weight - top))
-    value = ballot.margin[sentence.token, rival]
-    mean = sign * margin_of(ballot, rival)
+    """Greatest (sign = 1) or least (sign = -1) margin."""
+    items = Items.of(sentence.ballot, rival)
+    each = items.weight[: sentence.ballot.tokens] / sentence.occurrences
+    mean = items.whole
     while True:
+        gap = sign * items.gap(mean)
         programme = Programme(
             length=sentence.length,
             first=sentence.first,
             size=sentence.size,
-            vote=weight * (mean - sign * value),
-            constant=sink * (mean - sign * float(ballot.sink_margin[rival])),
+            vote=(each * gap[: len(each)])[sentence.token],
+            constant=float(items.weight[-1] * gap[-1]) if items.sink else 0.0,
             strict=True,
             slack=0.0,
-            may_empty=ballot.has_sink,
+            may_empty=items.sink,
         )
-        following = sign * margin_of(sentence.left_by(best_mask(programme, m)), rival)
-        if not following > mean:
-            return mean
+        following = Items.of(sentence.left_by(best_mask(programme, m)), rival).whole
+        if not following.exceeds(mean, sign):
+            return mean.value
         mean = following

@@ -24,10 +24,11 @@ _SLICES = 8  # parts of a block's work: a constant, so that it is independent of
 
 Float = NDArray[Any]  # float32 or float64, as the counts are
 
-# phi, the weight of a token that occurs c times; phi(0) = 0 because absent tokens are not stored
+# phi, the weight of a token that occurs c times; phi(0) = 0 because absent tokens are not stored. Below 1 (weights that
+# are no counts) the logarithm goes on as a straight line: still concave, still positive.
 COUNTS: dict[str, Callable[[Float], Float]] = {
     "raw": lambda c: c,
-    "log": lambda c: 1 + np.log(c),
+    "log": lambda c: np.minimum(c, 1) + np.log(np.maximum(c, 1)),
     "binary": lambda c: np.ones_like(c),
 }
 

@@ -177,7 +177,9 @@ def _number_words(texts: Sequence[str], threads: int) -> tuple[tuple[str, ...], 
     rank[order] = np.arange(len(order), dtype=np.int32)
     offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
     pieces = ordered_map(
-        lambda at: _Piece(rank[number[offsets[at] : offsets[at + 1]]][parts[at][3]], parts[at][4], _row_numbers(parts[at][4])),
+        lambda at: _Piece(
+            rank[number[offsets[at] : offsets[at + 1]]][parts[at][3]], parts[at][4], _row_numbers(parts[at][4])
+        ),
         range(len(parts)),
         threads,
     )

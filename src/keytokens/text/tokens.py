@@ -119,8 +119,10 @@ def _plain(text: str) -> bytes:
     raw = text.encode("ascii")
     if b"<" not in raw:
         return raw
-    raw = raw.replace(b"<br />", b"      ")  # by far the most frequent tag: a plain replace costs next to nothing
-    return _byte_tags.sub(lambda tag: b" " * len(tag[0]), raw) if b"<" in raw else raw
+    plain = raw.replace(b"<br />", b"      ")  # by far the most frequent tag: a plain replace costs next to nothing
+    if b"<" not in plain:
+        return plain
+    return _byte_tags.sub(lambda tag: b" " * len(tag[0]), raw)  # from raw: in `<a <br />>` only the inner one is a tag
 
 
 def _spaced(texts: list[str]) -> list[bytes]:

@@ -40,7 +40,9 @@ class Found:
     column: Ids
 
 
-def next_keys(nodes: Ids, words: Ids, ends: NDArray[np.intp], order: int, n_words: int) -> tuple[NDArray[np.intp], Keys]:
+def next_keys(
+    nodes: Ids, words: Ids, ends: NDArray[np.intp], order: int, n_words: int
+) -> tuple[NDArray[np.intp], Keys]:
     """Where nodes of `order` - 1 words go on with a known word of the same text, and the keys of what they become."""
     if len(words) < order:
         return np.empty(0, np.intp), np.empty(0, np.uint64)
@@ -136,7 +138,9 @@ class Vocabulary:
         start = len(where)
         for order in range(2, int(sizes.max(initial=1)) + 1):
             longer = np.flatnonzero(sizes >= order)
-            ways = node[longer].astype(np.uint64) * np.uint64(len(where)) + word[first[longer] + order - 1].astype(np.uint64)
+            ways = node[longer].astype(np.uint64) * np.uint64(len(where)) + word[first[longer] + order - 1].astype(
+                np.uint64
+            )
             level_keys, place = np.unique(ways, return_inverse=True)
             node[longer] = start + place
             levels.append(Level(start, level_keys))

