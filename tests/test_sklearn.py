@@ -36,11 +36,11 @@ def test_scikit_learn_checks_of_the_text_front():
 @pytest.fixture(scope="module")
 def texts():
     rng = np.random.RandomState(0)
-    words = np.array(["plot", "film", "actor", "scene", "music", "story", "end", "time", "people", "good", "great", "bad", "dull", "fine"])
+    words = np.array(["plot", "film", "actor", "scene", "music", "story", "end", "time", "people"])
     labels = rng.randint(2, size=120)
     made = []
     for y in labels:
-        some = rng.choice(words[:9], 6).tolist()
+        some = rng.choice(words, 6).tolist()
         made.append(" ".join([*some, rng.choice(["good", "great"] if y else ["bad", "dull"])]))
     return made, np.where(labels == 1, "pos", "neg")
 

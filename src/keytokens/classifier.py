@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,11 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _threads(self) -> int:
         return cores() if self.threads is None else int(self.threads)
 
-    def _train(self, counts: sparse.csr_matrix, y: NDArray[np.intp], weight: Float) -> None:
-        """Fit to counts that are weighed already; sets every attribute that ends in an underscore but the classes."""
-        n_classes = len(self.classes_)
+    def _train(
+        self, counts: sparse.csr_matrix, classes: NDArray[Any], y: NDArray[np.intp], weight: Float, warm: bool
+    ) -> None:
+        """Fit to counts that are weighed already; the model changes only when all has gone well."""
+        n_classes = len(classes)
         data = TrainingSet.of(blocks_of(counts), y, weight.astype(counts.dtype), n_classes, self._threads)
         options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty)
         seed = check_random_state(self.random_state)
@@ -75,12 +77,12 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 tick(state.value)
 
             if self.parameters == "scalars":
-                start = self._warm_start(counts.shape[1], n_classes)
-                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch)
+                done = fit_scalars(data, options, self.max_iter, self.tol, self._theta if warm else None, watch)
             else:
                 self._check_dim(n_classes)
                 done, _ = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
         self._keep(done, data)
+        self.classes_ = classes
         self.history_ = np.array(history)
 
     def _keep(self, done: Trained, data: TrainingSet) -> None:
@@ -103,13 +105,14 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         least = 2 if n_classes == 2 else n_classes + 1
         check_number(type(self).__name__, "dim", self.dim, least, whole=True)
 
-    def _warm_start(self, n_tokens: int, n_classes: int) -> Parameters | None:
-        if not self.warm_start or not hasattr(self, "attention_"):
-            return None
-        before = self._theta
-        if before.B.shape != (1 if n_classes == 2 else n_classes, n_tokens):
-            return None
-        return before
+    def _may_go_on(self, classes: NDArray[Any], n_tokens: int) -> bool:
+        """Whether a warm start is wanted and the present parameters fit."""
+        return bool(
+            self.warm_start
+            and hasattr(self, "attention_")
+            and np.array_equal(self.classes_, classes)
+            and self.attention_.shape == (n_tokens,)
+        )
 
     @contextmanager
     def _progress(self) -> Iterator[Callable[[float], None]]:
@@ -250,11 +253,8 @@ class AttentionClassifier(_Attention):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", classes.tolist(), "one class is")
-        if hasattr(self, "classes_") and len(self.classes_) != len(classes):
-            self.__dict__.pop("attention_", None)  # a warm start is no start for other classes
-        self.classes_ = classes
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        self._train(C, codes, self._weights(y, weight))
+        self._train(C, classes, codes, self._weights(y, weight), self._may_go_on(classes, C.shape[1]))
         return self
 
     def _counts(self, X: Any) -> sparse.csr_matrix:
@@ -278,7 +278,7 @@ class AttentionClassifier(_Attention):
 
 def _least(X: Any) -> float:
     """The least entry of a matrix, at most 0."""
-    data = X.data if sparse.issparse(X) else X
+    data = X.data if isinstance(X, sparse.csr_matrix | sparse.csr_array) else X
     return float(data.min(initial=0.0))
 
 
@@ -382,14 +382,9 @@ class KeyTokenClassifier(_Attention):
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
-        if (
-            not hasattr(self, "vocabulary_") or self.vocabulary_.tokens != vocabulary.tokens
-            if self.warm_start
-            else True
-        ):
-            self.__dict__.pop("attention_", None)  # nothing to begin from
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self._train(weigh(counts, self.counts), codes, self._weights(y, weight))
+        classes, codes = np.unique(y, return_inverse=True)
+        warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
+        self._train(weigh(counts, self.counts), classes, codes, self._weights(y, weight), warm)
         self.vocabulary_ = vocabulary
         return self
 

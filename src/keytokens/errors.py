@@ -10,7 +10,16 @@ KeyTokensError
 
 from __future__ import annotations
 
-__all__ = ["DataError", "InputError", "KeyTokensError", "MissingExtra", "ModelError", "OutputError", "refusal", "shorten"]
+__all__ = [
+    "DataError",
+    "InputError",
+    "KeyTokensError",
+    "MissingExtra",
+    "ModelError",
+    "OutputError",
+    "refusal",
+    "shorten",
+]
 
 
 class KeyTokensError(Exception):

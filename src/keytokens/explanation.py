@@ -1,4 +1,4 @@
-"""The record of one explained prediction. It computes what is proved and renders nothing: terminal, JSON and page read it."""
+"""The record of one explained prediction: terminal, JSON and page read it. It holds what is proved, renders nothing."""
 
 from __future__ import annotations
 
@@ -129,13 +129,13 @@ class Document:
     size: NDArray[np.intp]  # (O,) how many words it has
     token: NDArray[np.intp]  # (O,) which token: an index into the next four
     names: Sequence[str]  # (T,) in order of first occurrence
-    log_weight: NDArray[np.float64]  # (T,) log phi(count) + a
-    values: NDArray[np.float64]  # (T, K) class scores, intercept folded in; two classes: 0 and b + c
+    log_weight: NDArray[Any]  # (T,) log phi(count) + a
+    values: NDArray[Any]  # (T, K) class scores, intercept folded in; two classes: 0 and b + c
     occurrences: NDArray[np.intp]  # (T,)
     sink_log_weight: float
-    sink_values: NDArray[np.float64]  # (K,) the intercepts
-    scores: NDArray[np.float64]  # (K,) f of the document; two classes: 0 and f
-    probabilities: NDArray[np.float64]  # (K,)
+    sink_values: NDArray[Any]  # (K,) the intercepts
+    scores: NDArray[Any]  # (K,) f of the document; two classes: 0 and f
+    probabilities: NDArray[Any]  # (K,)
     classes: Sequence[Any]
     counts: Counts
 
@@ -183,7 +183,7 @@ class Explanation:
         return float(self.document.scores[self._explained])
 
     @functools.cached_property
-    def _attention(self) -> tuple[NDArray[np.float64], float]:
+    def _attention(self) -> tuple[NDArray[Any], float]:
         """Q of each token, and of the sink; they add up to 1."""
         logs = np.append(self.document.log_weight, self.document.sink_log_weight)
         if logs.max() == -np.inf:
@@ -198,7 +198,7 @@ class Explanation:
         return self._attention[1] * float(self.document.sink_values[self._explained])
 
     @functools.cached_property
-    def _contributions(self) -> NDArray[np.float64]:
+    def _contributions(self) -> NDArray[Any]:
         return self._attention[0] * self.document.values[:, self._explained]
 
     @functools.cached_property
@@ -373,7 +373,7 @@ class Explanation:
         return f"{head}\n  {self.certificate.sentence}"
 
 
-def _half(attention: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _half(attention: NDArray[Any]) -> NDArray[np.bool_]:
     """The fewest tokens that together hold at least half of the attention on tokens, and all that tie with the last."""
     if not len(attention):
         return np.zeros(0, np.bool_)

@@ -22,7 +22,8 @@ def writing(target: Path) -> Iterator[None]:
         if isinstance(error, OutputError):
             raise
         reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"cannot write {os.fspath(target)!r}: {reason}. What was there before is unchanged.") from error
+        name = os.fspath(target)
+        raise OutputError(f"cannot write {name!r}: {reason}. What was there before is unchanged.") from error
 
 
 def write_new(path: Path, content: bytes) -> None:

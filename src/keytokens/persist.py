@@ -113,7 +113,7 @@ def _option(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, dict):
-        return {k: v for k, v in value["pairs"]}  # noqa: C416 - a malformed pair must fail here
+        return dict(value["pairs"])
     return value
 
 

@@ -17,7 +17,7 @@ from .files import write_whole, writing
 __all__ = ["FORMATS", "Table", "guess_columns", "labels_of", "read_table", "texts_of", "write_table"]
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-_TEXT_NAMES = ("text", "review", "sentence", "content", "body", "message", "comment", "document", "description", "tweet")
+_TEXT_NAMES = ("text", "review", "sentence", "content", "body", "message", "comment", "document", "description")
 _LABEL_NAMES = ("label", "class", "category", "target", "sentiment", "y", "tag", "topic", "intent", "rating", "stars")
 
 
@@ -43,7 +43,7 @@ def read_table(source: str, kind: str | None = None) -> Table:
         text = _decode(_read_bytes(source, name), name)
         table = _read_jsonl(text, name) if kind == "jsonl" else _read_csv(text, name, "\t" if kind == "tsv" else None)
     if not len(table):
-        raise DataError(f"{name}: the file must hold at least one row; saw none. Cure: check that it is the right file.")
+        raise DataError(f"{name}: the file must hold at least one row; saw none. Cure: is it the right file?")
     return table
 
 
@@ -53,7 +53,8 @@ def _kind_of(source: str) -> str:
     ending = Path(source).suffix.lower()
     if ending not in FORMATS:
         known = ", ".join(sorted(FORMATS))
-        raise DataError(f"{source}: the name must end in one of {known}; saw {ending!r}. Cure: rename it or give --format.")
+        rule = f"the name must end in one of {known}"
+        raise DataError(f"{source}: {rule}; saw {ending!r}. Cure: rename it or give --format.")
     return FORMATS[ending]
 
 
@@ -142,15 +143,9 @@ def _read_parquet(source: str, name: str) -> Table:
     except ImportError as error:
         raise MissingExtra("reading Parquet needs an extra: pip install 'keytokens[parquet]'") from error
     try:
-        content = io.BytesIO(sys.stdin.buffer.read()) if source == "-" else Path(source).open("rb")
-        with content:
-            table = parquet.read_table(content)
+        table = parquet.read_table(io.BytesIO(_read_bytes(source, name)))
         columns = {column: table[column].to_pylist() for column in table.column_names}
-    except OSError as error:
-        if error.errno is not None:
-            raise DataError(f"{name}: cannot be read: {(error.strerror or str(error)).lower()}.") from error
-        raise DataError(f"{name}: not a valid Parquet file: {_first_line(error)}.") from error
-    except pyarrow.ArrowException as error:
+    except (OSError, pyarrow.ArrowException) as error:
         raise DataError(f"{name}: not a valid Parquet file: {_first_line(error)}.") from error
     return Table(name, columns, lambda i: f"row {i + 1}")
 
@@ -163,15 +158,16 @@ def guess_columns(table: Table, text: str | None, label: str | None, need_label:
     """The text and label columns: as named, else by their usual names, else by what they hold."""
     for option, wanted in (("--text", text), ("--label", label)):
         if wanted is not None and wanted not in table.columns:
-            raise DataError(f"{table.name}: {option} must name a column; saw {wanted!r}, the columns are {_names(table)}.")
+            seen = f"saw {wanted!r}, the columns are {_names(table)}"
+            raise DataError(f"{table.name}: {option} must name a column; {seen}.")
     text = text or _guess(table, _TEXT_NAMES, label, _looks_like_text)
     if text is None:
-        raise DataError(f"{table.name}: cannot tell which column holds the text; name it with --text: {_names(table)}.")
+        raise DataError(f"{table.name}: which column holds the text? Cure: name it with --text: {_names(table)}.")
     if not need_label:
         return text, label
     label = label or _guess(table, _LABEL_NAMES, text, _looks_like_label)
     if label is None:
-        raise DataError(f"{table.name}: cannot tell which column holds the label; name it with --label: {_names(table)}.")
+        raise DataError(f"{table.name}: which column holds the label? Cure: name it with --label: {_names(table)}.")
     return text, label
 
 

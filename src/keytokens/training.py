@@ -43,10 +43,10 @@ class TrainingSet:
         return loss_for(self.n_classes)
 
     def statistics(self) -> Statistics:
-        return self._sum(lambda *part: statistics(*part, self.n_classes, self.threads))
+        return self._sum(lambda b, y, w: statistics(b, y, w, self.n_classes, self.threads))
 
     def evaluate(self, theta: Parameters) -> Gradient:
-        return self._sum(lambda *part: evaluate(*part, self.loss, theta, self.threads))
+        return self._sum(lambda b, y, w: evaluate(b, y, w, self.loss, theta, self.threads))
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents.
@@ -54,10 +54,10 @@ class TrainingSet:
         It is a derivative: with loss sum_i F_i and every value 1, dB = sum_i Q_i.
         """
         ones = replace(theta, B=np.ones_like(theta.B[:1]), c=theta.c[:1] * 0)
-        total = self._sum(lambda *part: evaluate(*part, _Sum(), ones, self.threads))
+        total = self._sum(lambda b, y, w: evaluate(b, y, w, _Sum(), ones, self.threads))
         return total.B[0] / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
 
-    def _sum(self, of: Callable[..., Part]) -> Part:
+    def _sum(self, of: Callable[[Block, Labels, Float], Part]) -> Part:
         """Over the blocks, in their order."""
         parts = (of(*each) for each in zip(self.blocks, self.y, self.weights, strict=True))
         total = next(parts)

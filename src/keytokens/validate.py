@@ -43,7 +43,7 @@ def check_range(owner: str, name: str, value: Any) -> tuple[int, int]:
         not isinstance(pair, (tuple, list))
         or len(pair) != 2
         or not all(isinstance(n, Integral) and not isinstance(n, bool) for n in pair)
-        or not 1 <= pair[0] <= pair[1]
+        or not 1 <= int(pair[0]) <= int(pair[1])
     ):
         raise refusal(owner, name, "be two whole numbers, 1 <= least <= most", value, "for example (1, 2)")
     return int(pair[0]), int(pair[1])

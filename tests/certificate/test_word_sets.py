@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 
@@ -21,7 +22,7 @@ from keytokens.certificate import (
     sufficient_words,
 )
 from keytokens.certificate.keeping import fewest_kept_words
-from keytokens.certificate.programme import Programme, _by_table, _rows, fewest_masks, priced_masks
+from keytokens.certificate.programme import Programme, _by_table, _rows, fewest_masks, least_sum, priced_masks
 from keytokens.certificate.sentence import equal_shares, moved_shares, pessimistic
 from keytokens.certificate.words import _Check
 
@@ -113,6 +114,16 @@ def test_the_integer_programme_is_exact(counts: str) -> None:
         check_flip(text, found)
         if found.status != "none":
             assert found.size == text.fewest_flip()
+
+
+@pytest.mark.parametrize("ask", [flip_words, flip_words_exact])
+def test_an_empty_rest_is_never_an_answer(ask: Callable[[Sentence], WordSet]) -> None:
+    """Masking word 1 would empty the text; the fewest masks that leave the neutral word 1 are two."""
+    ballot = Ballot.of(np.zeros(3), [[0, 2], [0, 2], [0, 0]], label=1)
+    first, size = np.array([0, 1, 1]), np.array([2, 3, 1])
+    found = ask(Sentence(4, first, size, np.arange(3), ballot, "binary"))
+    assert (found.size, found.status, found.label_after) == (2, "minimum", 0)
+    assert 1 not in found.positions
 
 
 def test_moved_shares_stay_below_the_truth() -> None:
@@ -349,6 +360,27 @@ def test_a_search_within_a_limit_is_complete() -> None:
             found = fewest_kept_words(programme, most)
             assert found.complete
             assert (found.words is None) == (most < fewest)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_the_search_for_kept_words_loses_no_candidate(n: int) -> None:
+    """Longer texts with real votes, where fronts hold several vectors: against all sets, each checked alone."""
+    rng = np.random.default_rng(143)
+    for _ in range(40):
+        length = 9
+        ngrams = [(i, size, float(rng.normal() + 0.2)) for size in range(1, n + 1) for i in range(length - size + 1)]
+        programme = programme_of(length, ngrams)
+        fewest = next(
+            (
+                k
+                for k in range(1, length + 1)
+                for words in combinations(range(length), k)
+                if not programme.loses(least_sum(programme, [i in words for i in range(length)]))
+            ),
+            None,
+        )
+        found = fewest_kept_words(programme, length)
+        assert (None if found.words is None else len(found.words)) == fewest
 
 
 @pytest.mark.parametrize(

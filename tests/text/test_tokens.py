@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from keytokens.text import MASK, normalise, read_words, spans
@@ -36,6 +36,7 @@ def words_spanned(text: str) -> list[str]:
     return [normalise(text[start:end]) for start, end in spans(text)]
 
 
+@settings(max_examples=400)
 @given(texts)
 @example("<a x<br />>")
 @example("<!-- a<br />b -->")
@@ -45,6 +46,7 @@ def test_spans_follow_the_definition(text):
     assert spans(text) == word_spans(text)
 
 
+@settings(max_examples=200)
 @given(st.lists(texts, max_size=6))
 @example(["<a x<br />>", "<!-- a<br />b -->é"])
 @example(["", "é", "", "\u0301", "a\u0301", "\n"])

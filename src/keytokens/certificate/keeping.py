@@ -7,8 +7,8 @@ most i + 1 vectors.
 
 The search for at most K words is cut by *responses*. Let the opponent mask from here on the words of a fixed set M, as
 far as they are not kept. The sum that results is known, and q more kept words raise it by at most the q largest of d_j,
-the supporting n-grams whose last word in M is j. If even that loses, the vector is dropped. Two responses: mask nothing,
-and the best mask against no kept words at all.
+the supporting n-grams whose last word in M is j. If even that loses, the vector is dropped. Two responses: mask
+nothing, and the best mask against no kept words at all.
 """
 
 from __future__ import annotations

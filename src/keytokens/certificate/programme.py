@@ -93,7 +93,7 @@ def fewest_masks(programme: Programme, most: int) -> Masking:
     """Fewest masked words, at most `most`, that make the label lose; something known survives if it must.
 
     All masks of m = 1, 2, ... words are compared, so the first m that loses is the minimum. Where the rival wins ties
-    an empty rest (sum 0) would lose too; only if the best mask is such a tie is the bit "something known survives" needed.
+    an empty rest (sum 0) would lose too; only if the best mask leaves one is the bit "something known survives" needed.
     """
     most = min(most, programme.length)
     if programme.order == 1 or programme.slack == 0:

@@ -135,6 +135,11 @@ class Items:
         part = Mean.of(centre, offset)
         return replace(part, log_offset=part.log_offset + largest - total)
 
+    def without(self, gone: IntArray) -> Mean:
+        keep = np.ones(len(self.value), dtype=bool)
+        keep[gone] = False
+        return self.mean(keep)
+
     def gap(self, mean: Mean) -> FloatArray:
         """mean - m_s, exact where an item has the value the mean is centred on."""
         gap: FloatArray = (mean.centre - self.value) + mean.offset
@@ -230,13 +235,9 @@ def ranges_deleting(ballot: Ballot, sizes: Sequence[int]) -> FloatArray:
 
 def _climb(items: Items, m: int, sign: float, mean: Mean) -> Mean:
     while True:
-        harm = sign * items.harm(mean)
-        keep = np.ones(len(harm), dtype=bool)
-        gone = np.flatnonzero(harm[: len(harm) - items.sink] > 0)
-        if len(gone) > m:
-            gone = gone[np.argpartition(harm[gone], len(gone) - m - 1)[len(gone) - m :]]
-        keep[gone] = False
-        following = items.mean(keep) if m and keep.any() else mean
+        help_ = items.harm(mean)[: len(items.value) - items.sink] * -sign
+        gone = np.argpartition(help_, m)[:m] if m < len(help_) else np.arange(len(help_))
+        following = items.without(gone[help_[gone] < 0])
         if not following.exceeds(mean, sign):
             return mean
         mean = following
@@ -260,9 +261,7 @@ def range_deleting_exactly(ballot: Ballot, m: int) -> FloatArray:
 def _after_worst(items: Items, m: int, sign: float, mean: Mean) -> Mean:
     """Mean without the m tokens that harm most, even if that is not much."""
     harm = sign * items.harm(mean)[: len(items.value) - items.sink]
-    keep = np.ones(len(items.value), dtype=bool)
-    keep[np.argsort(-harm, kind="stable")[:m]] = False
-    return items.mean(keep)
+    return items.without(np.argsort(-harm, kind="stable")[:m])
 
 
 def _allowed(ballot: Ballot, m: int) -> int:

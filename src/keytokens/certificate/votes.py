@@ -164,7 +164,6 @@ def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
     e^300 only the log size counts, cut to [-690, 600], which changes no comparison with a sum of opponents that
     contains the scale itself.
     """
-    return margin * np.exp(log_weight - log_weight.max())
     size = log_weight + _log_abs(margin)
     if not len(size) or size.max() == -math.inf:
         return np.zeros_like(size)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from .._version import __version__
@@ -21,7 +20,6 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="keytokens",
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -29,48 +27,46 @@ app = typer.Typer(
 for command in (demo, fit, predict, explain):
     app.command()(command)
 
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"keytokens {__version__}")
-        raise typer.Exit
+# what the parser raises: typer has its base class from click, from outside or inside of itself, as its version likes
+_ParserRefusal: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _keytokens(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """A text classifier that shows, and proves, which tokens decide."""
+    if version:
+        typer.echo(f"keytokens {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; exit code 0 for success, 1 for a failed check, 2 for bad input, 130 for Ctrl-C."""
-    sys.exit(_run(arguments))
+    sys.exit(run(arguments))
 
 
-def _run(arguments: list[str] | None) -> int:
+def run(arguments: list[str] | None) -> int:
+    """Run a command and return its exit code; whatever goes wrong for a known reason is one line on stderr."""
     try:
-        result = app(args=arguments, prog_name="keytokens", standalone_mode=False)
+        return int(app(args=arguments, prog_name="keytokens", standalone_mode=False) or 0)
     except KeyTokensError as error:
         return _fail(str(error), 2)
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted; what was there before is unchanged.", 130)
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return 2
-    except click.ClickException as error:
-        return _fail(f"{error.format_message().rstrip('.')}. Cure: see `keytokens --help`.", 2)
     except MemoryError:
         return _fail("not enough memory for this much data.", 2)
     except BrokenPipeError:  # whoever read our output has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open until the interpreter ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    return int(result or 0)
+    except _ParserRefusal as error:
+        message = error.format_message()
+        return _fail(f"{message.rstrip('.')}. Cure: see `keytokens --help` or `keytokens COMMAND --help`.", 2)
 
 
 def _fail(message: str, code: int) -> int:
-    line = " ".join(message.split())
-    print(f"keytokens: {line}", file=sys.stderr)
+    print("keytokens: " + " ".join(message.split()), file=sys.stderr)
     return code

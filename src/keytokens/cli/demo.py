@@ -7,7 +7,7 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -47,7 +47,7 @@ def demo(
     """Real IMDB reviews, no download: train, score, explain, write a page."""
     texts, labels = imdb_reviews()
     say(f"{len(texts):,} IMDB reviews, {len(set(labels))} classes", quiet=json)
-    options = {"threads": threads, "verbose": 0 if json else 1, "random_state": 0}
+    options: dict[str, Any] = {"threads": threads, "verbose": 0 if json else 1, "random_state": 0}
     score = held_out_score(texts, labels, options, 0.2, 0)
     say(score_line(score), quiet=json)
     begin = time.perf_counter()

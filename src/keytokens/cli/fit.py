@@ -23,7 +23,7 @@ __all__ = ["fit", "held_out_score"]
 
 
 def fit(
-    data: Annotated[str, typer.Argument(help="Table of labelled text: .csv .tsv .jsonl .parquet, or - for CSV on stdin.")],
+    data: Annotated[str, typer.Argument(help="Labelled text: .csv .tsv .jsonl .parquet, or - for standard input.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the model.")],
     text: TextColumn = None,
     label: Annotated[str | None, typer.Option("--label", help="Column with the label; guessed if not given.")] = None,
@@ -49,7 +49,7 @@ def fit(
     named = "" if text and label else " (guessed; --text and --label override)"
     say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
     check_labels("fit", labels, len(texts))
-    options = {
+    options: dict[str, Any] = {
         "ngrams": (1, ngrams),
         "counts": counts,
         "sink": sink,
@@ -67,12 +67,13 @@ def fit(
     model = KeyTokenClassifier(**options).fit(texts, labels)
     fitted = time.perf_counter()
     model.save(output)
-    say(f"model with {len(model.vocabulary_):,} tokens in {output} ({model.status_}, {model.n_iter_} steps)", quiet=json)
+    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)
+    say(f"model: {output}", quiet=json)
     if json:
         show_json(
             {
                 "score": score,
-                "options": {**options, "ngrams": list(options["ngrams"])},  # type: ignore[call-overload]
+                "options": options,
                 "columns": {"text": text_column, "label": label_column},
                 "classes": model.classes_.tolist(),
                 "texts": len(texts),

@@ -18,10 +18,10 @@ __all__ = ["predict"]
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Directory of a model.")],
-    data: Annotated[str, typer.Argument(help="Table with texts: .csv .tsv .jsonl .parquet, or - for CSV on stdin.")],
+    data: Annotated[str, typer.Argument(help="Texts: .csv .tsv .jsonl .parquet, or - for standard input.")],
     output: Annotated[str, typer.Option("-o", "--output", help="Table to write; - for CSV on standard output.")] = "-",
     text: TextColumn = None,
-    label: Annotated[str | None, typer.Option("--label", help="Column with true labels: print the accuracy too.")] = None,
+    label: Annotated[str | None, typer.Option("--label", help="Column with true labels: show the accuracy.")] = None,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,
     json: JsonOption = False,

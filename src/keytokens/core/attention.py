@@ -2,7 +2,7 @@
 
 Softmax attention f(X) = softmax(p'E_X')E_X v depends on the embeddings only through two numbers a token, the attention
 logit a = E p and the value b = E v; the counts C say how often each token occurs. w0 is the weight of the *sink*, a
-token of value 0 that is always present (w0 = 0: none). There is one row of values for two classes, one a class for more.
+token of value 0 that is always present (w0 = 0: none). Two classes have one row of values, more have one each.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Parameters:
 
     @functools.cached_property
     def weights(self) -> Weights | None:
-        """One shift for all documents, if it leaves every weight far from underflow (a document may hold only low logits)."""
+        """With one shift for all documents, if no weight comes near underflow (a document may hold only low logits)."""
         if not len(self.a):
             return Weights(self.a, self.B, 1.0 if self.has_sink else 0.0)
         top = max(float(self.a.max()), self.log_sink)
@@ -100,7 +100,7 @@ def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Paramete
     """Loss of one block, summed over its documents with their weights, and its exact gradient.
 
     With D = C w + w0, means M = C(w b)/D, F = M + c and R = weight * dloss/dF:
-        dB_k = w * C'(R_k / D)        da = w * sum_k (b_k * C'(R_k / D)) - w * C'(sum_k R_k M_k / D)        dc_k = sum R_k
+        dB_k = w * C'(R_k / D)      da = w * sum_k (b_k * C'(R_k / D)) - w * C'(sum_k R_k M_k / D)      dc_k = sum R_k
     """
     own = theta.weights
     if own is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ __all__ = ["BLOCK", "COUNTS", "Block", "Float", "blocks_of", "weigh"]
 BLOCK = 32_768  # documents
 _SLICES = 8  # parts of a block's work: a constant, so that it is independent of the threads
 
-Float = NDArray[Any]  # float32 or float64, as the counts are
+Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
 
 # phi, the weight of a token that occurs c times; phi(0) = 0 because absent tokens are not stored. Below 1 (weights that
 # are no counts) the logarithm goes on as a straight line: still concave, still positive.
@@ -80,7 +81,7 @@ def _slices(matrix: sparse.csr_matrix) -> list[sparse.csr_matrix]:
     cuts = np.searchsorted(pointer, np.linspace(0, pointer[-1], _SLICES + 1)[1:-1])
     bounds = np.unique(np.concatenate([[0], np.minimum(cuts, n_rows), [n_rows]]))
     parts = []
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in pairwise(bounds.tolist()):
         i, j = pointer[first], pointer[last]
         own = (matrix.data[i:j], matrix.indices[i:j], pointer[first : last + 1] - i)
         parts.append(sparse.csr_matrix(own, shape=(last - first, matrix.shape[1]), copy=False))

@@ -49,7 +49,7 @@ class Embeddings:
 
 
 def embed(theta: Parameters, dim: int) -> Embeddings:
-    """E, p, v in dimension `dim` with the same f: p along the first axis, v_k along the next ones, intercept folded in."""
+    """E, p, v in dimension `dim` with the same f: p along the first axis, v_k along the next ones."""
     m, V = theta.B.shape
     E = np.zeros((V, dim))
     E[:, 0], E[:, 1 : m + 1] = theta.a, (theta.B + theta.c[:, None]).T

@@ -1,4 +1,4 @@
-"""The one loop of the package. A method is `init / step / verdict` on an explicit state; counting and watching live here."""
+"""The one loop of the package. A method is `init / step / verdict` on an explicit state; counting is done here."""
 
 from __future__ import annotations
 

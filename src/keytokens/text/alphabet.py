@@ -18,7 +18,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 def _ranges(packed: str) -> Ranges:
-    """Unpack "gap.length" pairs in base 36: the gap from the end of the last range, and how many more characters follow.
+    """Unpack "gap.more" pairs in base 36: how far from the last range one begins, how many more characters follow.
 
     >>> _ranges("1d.1 5")
     ((49, 50), (55, 55))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +39,13 @@ class Limits:
         return self.min_df[min(order, len(self.min_df)) - 1]
 
     def least_on_the_way(self, order: int) -> int:
-        """A node of `order` words in fewer texts than this leads to no token: an n-gram is at most as frequent as its parts."""
+        """A node of `order` words in fewer texts leads nowhere: an n-gram is no more frequent than its parts."""
         return min(self.least(longer) for longer in range(order, max(order, self.ngrams[1]) + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class _Tally:
-    """The n-grams of one piece, for one n: sorted keys; the rows that hold each and how often stand at pointer[i:i+1]."""
+    """The n-grams of one piece, for one n: sorted keys; pointer[i]:pointer[i + 1] are the rows that hold key i."""
 
     keys: Keys
     pointer: NDArray[np.int64]
@@ -139,7 +140,7 @@ def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> spa
     [[1.0, 2.0, 1.0]]
     """
 
-    def one(at: int) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+    def one(at: int) -> _Rows:
         words = read_words(texts[at : at + PIECE])
         rows = _row_numbers(words.ends)
         found = vocabulary.find(words)
@@ -152,7 +153,7 @@ def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> spa
         return (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32), counts, per_row
 
     parts = ordered_map(one, range(0, len(texts), PIECE), threads)
-    return _stack(parts, [len(part[2]) for part in parts], len(vocabulary))
+    return _stack(parts, [len(part[2]) for part in parts], len(vocabulary)).astype(np.float64, copy=False)
 
 
 def _row_numbers(ends: NDArray[np.intp]) -> NDArray[np.uint64]:
@@ -246,7 +247,7 @@ def _choose(frequencies: list[NDArray[np.int64]], limits: Limits, n_texts: int) 
     return np.split(columns, np.cumsum([len(frequency) for frequency in frequencies])[:-1])
 
 
-_Rows = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]
+_Rows = tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]
 
 
 def _rows_of(tallies: tuple[_Tally, ...], node_keys: list[Keys], columns: list[Ids]) -> _Rows:
@@ -272,7 +273,7 @@ def _rows_of(tallies: tuple[_Tally, ...], node_keys: list[Keys], columns: list[I
 def _stack(parts: list[_Rows], sizes: list[int], n_columns: int) -> sparse.csr_matrix:
     """The pieces, one below the other."""
     if not parts:
-        return sparse.csr_matrix((0, n_columns), dtype=np.float32)
+        return sparse.csr_matrix(np.zeros((0, n_columns), np.float32))
     per_row = np.concatenate([part[2][:size] for part, size in zip(parts, sizes, strict=True)])
     pointer = np.concatenate([[0], np.cumsum(per_row)])
     if pointer[-1] < 2**31:

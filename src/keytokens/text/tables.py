@@ -31,7 +31,7 @@ def factorise(keys: Keys) -> tuple[NDArray[np.intp], Ids]:
     >>> bool((np.array([7, 9, 7, 7])[where][number] == [7, 9, 7, 7]).all()), len(where)
     (True, 2)
     """
-    bits = max(8, int(len(keys)).bit_length())
+    bits = max(8, len(keys).bit_length())
     table = np.empty(1 << bits, np.int32)
     winner = np.empty(len(keys), np.int32)
     left: NDArray[np.intp] | slice = slice(None)

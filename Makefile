@@ -1,0 +1,60 @@
+# The whole developer interface. Everything runs in an environment of its own; nothing else is touched.
+#   make demo     install, then train, score and explain on real film reviews
+#   make test     lint, types, tests, browser tests
+#   make lint types coverage bench clean
+#   make PYTHON=python3.12 VENV=.venv312 test     with another Python, in another environment
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: demo test lint types format coverage bench clean check-python
+
+demo: $(VENV)/.demo
+	$(BIN)/keytokens demo
+
+test: lint types $(VENV)/.dev
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
+
+bench: $(VENV)/.dev
+	$(PIP) install -r benchmarks/requirements.txt
+	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.accuracy
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .coverage keytokens-demo
+
+check-python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $(PYTHON) is missing or older than 3.11; install Python 3.11 or newer, or name one: make PYTHON=python3.12 ..." >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "make: $(PYTHON) has no venv module; install it (Debian: apt install python3-venv)" >&2; exit 2; }
+
+$(BIN)/python:
+	@$(MAKE) --no-print-directory check-python
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable ".[demo]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable ".[all]" --group dev
+	@touch $@ $(VENV)/.demo

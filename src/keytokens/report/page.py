@@ -1,0 +1,335 @@
+"""HTML: a fragment for notebooks and pages that stand alone. No script, no network, and all text is escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..explanation import Explanation, FormalItem, KeyToken, TokenUse
+from .marks import LONGEST_TEXT, Piece, pieces, strongest
+from .style import CSS, DIGEST, LEVELS
+from .wording import (
+    ShownSet,
+    TokenTotal,
+    at_least,
+    at_most,
+    clean,
+    formal_sets,
+    label_name,
+    notes,
+    one_line,
+    probability,
+    quoted,
+    sides,
+    signed,
+    totals,
+)
+
+__all__ = ["documents_page", "explanation_fragment", "explanation_page"]
+
+FIRST_ROWS = 15  # of a table; the others unfold
+MOST_ROWS = 1_000
+STRONGEST = 10  # tokens on each side
+BARS = 12  # classes; the others unfold
+
+Row = Sequence[str]  # cells that are HTML already
+
+
+def explanation_page(e: Explanation) -> str:
+    """A whole page for one explained text."""
+    title = f"{label_name(e.label)} ({probability(e.probability)}): {one_line(e.text)}"
+    return _page(title, f'<main class="kt-one">\n{_summary(e)}\n{_tables(e)}\n</main>')
+
+
+def explanation_fragment(e: Explanation) -> str:
+    """The same for a notebook: styles of its own, the tables folded."""
+    return f'<div class="keytokens"><style>{CSS}</style>\n<div class="kt-one">\n{_folded(e)}\n</div></div>\n'
+
+
+def documents_page(
+    title: str,
+    intro: str,
+    rows: Sequence[tuple[str, Explanation]],
+    key_tokens: Mapping[Any, Sequence[KeyToken]] | None = None,
+) -> str:
+    """One page for several explained texts, each under its caption, and the key tokens of each class."""
+    paragraphs = [f'<p class="kt-intro">{_escaped(part)}</p>' for part in intro.split("\n\n") if part.strip()]
+    articles = [f"<article>\n<h2>{_escaped(caption)}</h2>\n{_folded(e)}\n</article>" for caption, e in rows]
+    parts = [f"<h1>{_escaped(title)}</h1>", *paragraphs, _key_tokens(key_tokens or {}), *articles]
+    return _page(title, "<main>\n" + "\n".join(parts) + "\n</main>")
+
+
+def _page(title: str, body: str) -> str:
+    policy = f"default-src 'none'; style-src 'sha256-{DIGEST}'; base-uri 'none'; form-action 'none'"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{_escaped(one_line(title))}</title>
+<style>{CSS}</style>
+</head>
+<body class="keytokens kt-page">
+{body}
+</body>
+</html>
+"""
+
+
+def _folded(e: Explanation) -> str:
+    more = "Sets, contributions and ranges"
+    return f"{_summary(e)}\n<details><summary>{more}</summary>\n{_tables(e)}\n</details>"
+
+
+def _summary(e: Explanation) -> str:
+    return "\n".join([_head(e), f'<p class="kt-proof">{_escaped(e.certificate.sentence)}</p>', _legend(e), _text(e)])
+
+
+def _tables(e: Explanation) -> str:
+    parts = [*(_formal_set(shown) for shown in formal_sets(e)), *_contributions(e), _ranges(e)]
+    said = "\n".join(f"<p>{_escaped(note)}</p>" for note in notes(e))
+    return f'<div class="kt-grid">\n{"".join(parts)}</div>\n<div class="kt-notes kt-soft">\n{said}\n</div>'
+
+
+# --- words and numbers
+
+
+def _escaped(text: str) -> str:
+    return html.escape(clean(text))
+
+
+def _name(text: str) -> str:
+    """A token or label in a table, whichever way it is written."""
+    return f'<bdi lang="">{_escaped(one_line(text))}</bdi>'
+
+
+def _side(x: float) -> str:
+    return "p" if x >= 0 else "n"
+
+
+# --- label, probability, classes
+
+
+def _head(e: Explanation) -> str:
+    return f"""<div class="kt-head">
+<div>
+<p class="kt-soft">Predicted label</p>
+<p class="kt-label">{_name(label_name(e.label))}</p>
+<p class="kt-figures">probability <b>{_escaped(probability(e.probability))}</b> · logit <b>{signed(e.logit)}</b></p>
+</div>
+<div class="kt-classes">{_classes(e)}</div>
+</div>"""
+
+
+def _classes(e: Explanation) -> str:
+    """A bar a class: two in their own order, more by probability."""
+    found = list(e.probabilities.items())
+    if len(found) > 2:
+        found.sort(key=lambda pair: -pair[1])
+    rows = [
+        (_name(label_name(label)), _bar(p, 1.0, _class_bar(e, label)), _escaped(probability(p))) for label, p in found
+    ]
+    return _rows(("class", "", "probability"), rows, BARS)
+
+
+def _class_bar(e: Explanation, label: Any) -> str:
+    """Two classes have the colours of their tokens; of more, the label has the one that speaks for it."""
+    labels = list(e.probabilities)
+    if len(labels) == 2:
+        return "p" if label == labels[1] else "n"
+    return "p" if label == e.label else "k"
+
+
+# --- the text
+
+
+def _legend(e: Explanation) -> str:
+    if not e.certificate.tokens:
+        return '<p class="kt-legend"><span><b class="kt-u">grey</b> not known to the model</span></p>'
+    positive, negative = map(_escaped, sides(e))
+    entries = [
+        f'<b class="kt-p{LEVELS // 2}">upright</b> speaks {positive}',
+        f'<b class="kt-n{LEVELS // 2}">slanted</b> speaks {negative}',
+        '<b class="kt-s">solid line</b> sufficient set',
+        '<b class="kt-f">dotted line</b> flip set',
+        '<b class="kt-u">grey</b> not known to the model',
+        "point at a word: attention × value = contribution",
+    ]
+    return f'<p class="kt-legend">{"".join(f"<span>{entry}</span>" for entry in entries)}</p>'
+
+
+def _text(e: Explanation) -> str:
+    found = pieces(e)
+    most = strongest(found)
+    shown = clean(e.text)
+    marked = "".join(_piece(shown[piece.start : piece.end], piece, most) for piece in found)
+    rest = _rest(shown[LONGEST_TEXT:]) if len(shown) > LONGEST_TEXT else ""
+    nothing = "" if shown else '<p class="kt-note">The text is empty.</p>'
+    return f'<div class="kt-text" dir="auto" lang="">{marked}</div>{nothing}{rest}'
+
+
+def _rest(text: str) -> str:
+    return (
+        f'<p class="kt-note">Only the first {LONGEST_TEXT:,} characters are highlighted. '
+        f"The sentence, the tables and the probabilities cover the whole text.</p>"
+        f"<details><summary>The other {len(text):,} characters</summary>"
+        f'<div class="kt-text" dir="auto" lang="">{html.escape(text)}</div></details>'
+    )
+
+
+def _piece(text: str, piece: Piece, most: float) -> str:
+    if not piece.uses:
+        return html.escape(text)
+    level = round(LEVELS * abs(piece.ink) / most) if most else 0
+    classes = [f"kt-{_side(piece.ink)}{level}"] * (level > 0) + ["kt-s"] * piece.sufficient + ["kt-f"] * piece.flip
+    tag = "mark" if piece.sufficient or piece.flip else "span"
+    name = f' class="{" ".join(classes)}"' if classes else ""
+    # what lies between two words needs no hint of its own: both have one
+    hint = "" if text.isspace() else f' title="{"&#10;".join(map(_hint, piece.uses))}"'
+    return f"<{tag}{name}{hint}>{html.escape(text)}</{tag}>"
+
+
+def _hint(use: TokenUse) -> str:
+    return f"{_escaped(one_line(use.text))}: {use.attention:.3g} × {signed(use.value)} = {signed(use.contribution)}"
+
+
+# --- tables
+
+
+def _section(title: str, says: Iterable[str], table: str) -> str:
+    # a role, not a heading: notebooks would list a heading in their table of contents
+    said = "".join(f'<p class="kt-size kt-soft">{_escaped(line)}</p>' for line in says if line)
+    return f'<section><p class="kt-h" role="heading" aria-level="3">{_escaped(title)}</p>{said}{table}</section>\n'
+
+
+def _rows(head: Row, rows: Sequence[Row], first: int = FIRST_ROWS) -> str:
+    """A table; what exceeds `first` rows unfolds."""
+    if not rows:
+        return ""
+    if len(rows) <= first + 2:
+        return _table(head, rows)
+    rest, beyond = rows[first:MOST_ROWS], len(rows) - max(MOST_ROWS, first)
+    note = f'<p class="kt-note">And {beyond:,} more.</p>' if beyond > 0 else ""
+    more = f"<details><summary>{len(rows) - first:,} more</summary>{_table(head, rest)}{note}</details>"
+    return _table(head, rows[:first]) + more
+
+
+def _table(head: Row, rows: Sequence[Row]) -> str:
+    """The first column is text, columns without a name hold bars, the others hold numbers."""
+    kinds = ["", *("kt-num" if name else "kt-wide" for name in head[1:])]
+    top = "".join(_cell("th", kind, _escaped(name), ' scope="col"') for kind, name in zip(kinds, head, strict=True))
+    body = "".join(f"<tr>{''.join(map(_cell, ['td'] * len(row), kinds, row))}</tr>\n" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody></table>"
+
+
+def _cell(tag: str, kind: str, content: str, more: str = "") -> str:
+    name = f' class="{kind}"' if kind else ""
+    return f"<{tag}{more}{name}>{content}</{tag}>"
+
+
+def _bar(x: float, most: float, colour: str) -> str:
+    return _drawing(f'<rect class="kt-b{colour}" width="{100 * abs(x) / most if most else 0:.2f}" height="8"/>')
+
+
+def _drawing(shapes: str) -> str:
+    return f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{shapes}</svg>'
+
+
+def _most(contributions: Iterable[float]) -> float:
+    return max(map(abs, contributions), default=0.0)
+
+
+def _formal_set(shown: ShownSet) -> str:
+    most = _most(item.contribution for item in shown.items)
+    where = "times" if shown.unit == "tokens" else "at character"
+
+    def row(item: FormalItem) -> Row:
+        place = len(item.spans) if shown.unit == "tokens" else item.start
+        return (_name(item.text), f"{place:,}", *_contribution(item.contribution, most))
+
+    rows = list(map(row, shown.items))
+    return _section(shown.title, (shown.size, shown.says), _rows((shown.unit[:-1], where, "contribution", ""), rows))
+
+
+def _contribution(x: float, most: float) -> Row:
+    return signed(x), _bar(x, most, _side(x))
+
+
+def _contributions(e: Explanation) -> list[str]:
+    """The strongest tokens of each side, the label's first."""
+    if not e.certificate.tokens:
+        return []
+    found = totals(e)
+    positive = [total for total in found if total.contribution > 0]
+    negative = [total for total in reversed(found) if total.contribution < 0]
+    tables = [_strongest(*pair) for pair in zip(sides(e), (positive, negative), strict=True)]
+    return tables[::-1] if len(e.probabilities) == 2 and e.label == next(iter(e.probabilities)) else tables
+
+
+def _strongest(side: str, found: Sequence[TokenTotal]) -> str:
+    top = found[:STRONGEST]
+    most = _most(total.contribution for total in top)
+    rows = [
+        (
+            _name(total.text),
+            f"{total.times:,}",
+            f"{total.attention:.3g}",
+            signed(total.value),
+            *_contribution(total.contribution, most),
+        )
+        for total in top
+    ]
+    says = f"{len(top)} of {len(found):,} tokens that speak {side}." if found else f"No token speaks {side}."
+    table = _rows(("token", "times", "attention", "value", "contribution", ""), rows)
+    return _section(f"Strongest {side}", (says,), table)
+
+
+def _ranges(e: Explanation) -> str:
+    c = e.certificate
+    if not c.deleting:
+        return ""
+
+    def row(what: str, least: float, greatest: float) -> Row:
+        return _escaped(what), at_least(least), at_most(greatest), _range(least, greatest, e.probability)
+
+    rows = [row("at most 1 token" if m == 1 else f"at most {m} tokens", *ends) for m, ends in c.deleting.items()]
+    if c.keeping:
+        rows.append(row("all or any outside the sufficient set", *c.keeping))
+    exact = "Exact." if c.exact else "Bounds: the truth lies between them."
+    says = f"Probability of {quoted(e.label)} after deleting whichever tokens. {exact}"
+    return _section("Range of the probability", (says,), _rows(("deleted", "least", "greatest", ""), rows))
+
+
+def _range(least: float, greatest: float, here: float) -> str:
+    return _drawing(
+        '<rect class="kt-track" y="3" width="100" height="2"/>'
+        f'<rect class="kt-bp" x="{100 * least:.2f}" width="{max(100 * (greatest - least), 0.6):.2f}" height="8"/>'
+        f'<rect class="kt-here" x="{min(max(100 * here - 0.5, 0), 99):.2f}" y="-2" width="1" height="12"/>'
+    )
+
+
+def _key_tokens(found: Mapping[Any, Sequence[KeyToken]]) -> str:
+    """The most decisive tokens of each class, over all the training documents."""
+    if not found:
+        return ""
+    sections = [_key_tokens_of(label, tokens) for label, tokens in found.items()]
+    return f'<div class="kt-grid">\n{"".join(sections)}</div>'
+
+
+def _key_tokens_of(label: Any, tokens: Sequence[KeyToken]) -> str:
+    most = _most(token.contribution for token in tokens)
+    rows = [
+        (
+            _name(token.token),
+            f"{token.counts.get(label, 0):,}",
+            f"{sum(token.counts.values()) - token.counts.get(label, 0):,}",
+            signed(token.value),
+            *_contribution(token.contribution, most),
+        )
+        for token in tokens
+    ]
+    head = ("token", "texts of the class", "of others", "value", "contribution", "")
+    return _section(f"Key tokens for {quoted(label)}", (), _rows(head, rows, 2 * FIRST_ROWS))

@@ -1,0 +1,100 @@
+"""Products with blocks of counts, against dense ones; the same bits at any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from keytokens.core import counts
+from keytokens.core.counts import COUNTS, Block, blocks_of, weigh
+
+SHAPES = [(1, 1), (3, 2), (40, 7), (7, 40), (500, 30), (5, 0), (0, 5), (0, 0)]
+
+
+def random_matrix(shape: tuple[int, int], density: float = 0.3, seed: int = 0) -> sparse.csr_matrix:
+    rng = np.random.default_rng(seed)
+    return sparse.csr_matrix((rng.integers(1, 9, shape) * (rng.random(shape) < density)).astype(float))
+
+
+def test_weigh():
+    C = sparse.csr_matrix(np.array([[0.0, 1.0, 2.0], [5.0, 0.0, 0.0]]))
+    assert weigh(C, "raw").toarray().tolist() == [[0, 1, 2], [5, 0, 0]]
+    assert weigh(C, "binary").toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
+    assert_allclose(weigh(C, "log").toarray(), [[0, 1, 1 + np.log(2)], [1 + np.log(5), 0, 0]], rtol=1e-15)
+    assert C.toarray().tolist() == [[0, 1, 2], [5, 0, 0]]  # left as it was
+    assert set(COUNTS) == {"raw", "log", "binary"}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", COUNTS)
+def test_weigh_keeps_the_type(kind, dtype):
+    assert weigh(random_matrix((4, 3)).astype(dtype), kind).dtype == dtype
+
+
+@pytest.mark.parametrize("density", [0.0, 0.05, 0.5, 1.0])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_products(shape, density):
+    C = random_matrix(shape, density)
+    dense, block, rng = C.toarray(), Block.of(C), np.random.default_rng(1)
+    assert len(block) == shape[0]
+    X, R = rng.normal(size=(3, shape[1])), rng.normal(size=(2, shape[0]))
+    for threads in (1, 2, 3):
+        assert_allclose(np.array(block.times([*X], threads)), X @ dense.T, rtol=1e-12, atol=1e-12)
+        assert_allclose(np.array(block.transposed_times([*R], threads)), R @ dense, rtol=1e-12, atol=1e-12)
+        assert_allclose(np.array(block.column_sums(np.square, [*R], threads)), R @ dense**2, rtol=1e-12, atol=1e-12)
+        assert_allclose(np.array(block.column_sums(np.ones_like, [*R], threads)), R @ (dense > 0), rtol=1e-12, atol=1e-12)
+
+
+@given(st.integers(0, 30), st.integers(0, 12), st.floats(0, 1), st.integers(0, 99))
+def test_slices_cover_every_row_once(n, V, density, seed):
+    C = random_matrix((n, V), density, seed)
+    parts = counts._slices(C)
+    assert sum(part.shape[0] for part in parts) == n
+    assert len(parts) <= counts._SLICES
+    if parts:
+        assert np.array_equal(sparse.vstack(parts).toarray(), C.toarray())
+
+
+def test_slices_share_the_work():
+    """The heaviest of the eight holds little more than its share."""
+    sizes = [part.nnz for part in counts._slices(random_matrix((4000, 20)))]
+    assert len(sizes) == 8
+    assert max(sizes) < 1.1 * sum(sizes) / 8
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_give_the_same_bits(dtype):
+    C, rng = random_matrix((2000, 60)).astype(dtype), np.random.default_rng(2)
+    block = Block.of(C)
+    X, R = rng.normal(size=(2, 60)).astype(dtype), rng.normal(size=(2, 2000)).astype(dtype)
+    for product in (
+        lambda threads: block.times([*X], threads),
+        lambda threads: block.transposed_times([*R], threads),
+        lambda threads: block.column_sums(np.square, [*R], threads),
+    ):
+        one, two, three = (b"".join(x.tobytes() for x in product(threads)) for threads in (1, 2, 3))
+        assert one == two == three
+        assert product(1)[0].dtype == dtype
+
+
+@pytest.mark.parametrize("n", [99, 100, 101, 350])
+def test_blocks_add_up_to_the_whole(monkeypatch, n):
+    C, rng = random_matrix((n, 20)), np.random.default_rng(3)
+    (whole,) = blocks_of(C)
+    monkeypatch.setattr(counts, "BLOCK", 100)
+    blocks = blocks_of(C)
+    assert [len(block) for block in blocks] == [100] * (n // 100) + [n % 100] * (n % 100 > 0)
+    x, r = rng.normal(size=20), rng.normal(size=n)
+    ends = np.cumsum([len(block) for block in blocks])[:-1]
+    by_threads = []
+    for threads in (1, 2, 3):
+        forward = np.concatenate([block.times([x], threads)[0] for block in blocks])
+        back = sum(block.transposed_times([part], threads)[0] for block, part in zip(blocks, np.split(r, ends), strict=True))
+        by_threads.append(forward.tobytes() + back.tobytes())
+    assert by_threads[0] == by_threads[1] == by_threads[2]
+    assert forward.tobytes() == whole.times([x], 1)[0].tobytes()  # each row is one sum, in whatever block it stands
+    assert_allclose(back, whole.transposed_times([r], 1)[0], rtol=1e-12, atol=1e-12)

@@ -1,0 +1,119 @@
+"""The prior, against its formula with loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from keytokens.core.counts import Block
+from keytokens.core.prior import FLOOR, PriorOptions, Statistics, log_count_ratios, prior_of, statistics
+
+presences = st.integers(2, 4).flatmap(lambda K: arrays(float, (K, 5), elements=st.integers(0, 1000).map(float)))
+
+
+@given(presences)
+def test_log_count_ratios_follow_the_formula(presence):
+    K, V = presence.shape
+    r = log_count_ratios(presence)
+    assert r.shape == (1 if K == 2 else K, V)
+    for k in range(K):
+        rest = [sum(presence[j, s] for j in range(K) if j != k) + 1 for s in range(V)]
+        own = [presence[k, s] + 1 for s in range(V)]
+        expected = [math.log(own[s] / sum(own)) - math.log(rest[s] / sum(rest)) for s in range(V)]
+        if K > 2:
+            assert_allclose(r[k], expected, rtol=1e-9, atol=1e-12)
+        else:  # class 1 against class 0 is class 0 against class 1 with the other sign
+            assert_allclose(r[0], np.array(expected) * (1 if k == 1 else -1), rtol=1e-9, atol=1e-12)
+
+
+def seen_by(K: int, seed: int = 0, n: int = 60, V: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray, Statistics]:
+    rng = np.random.default_rng(seed)
+    C = rng.integers(1, 6, (n, V)) * (rng.random((n, V)) < 0.4)
+    y, weight = rng.integers(0, K, n), rng.random(n) + 0.5
+    return C, y, weight, statistics(Block.of(sparse.csr_matrix(C.astype(float))), y, weight, K, threads=2)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_statistics_are_sums_over_documents(K):
+    C, y, weight, seen = seen_by(K)
+    for k in range(K):
+        assert_allclose(seen.presence[k], (weight * (y == k)) @ (C > 0), rtol=1e-13)
+        assert seen.documents[k] == pytest.approx(weight[y == k].sum(), rel=1e-13)
+    assert_allclose(seen.energy, weight @ C**2, rtol=1e-13)
+    assert seen.mass == pytest.approx(weight @ C.sum(axis=1), rel=1e-13)
+    twice = seen + seen
+    assert_allclose(twice.presence, 2 * seen.presence)
+    assert_allclose(twice.energy, 2 * seen.energy)
+    assert_allclose(twice.documents, 2 * seen.documents)
+    assert twice.mass == 2 * seen.mass
+
+
+@pytest.mark.parametrize("options", [PriorOptions(), PriorOptions(0.7, 2.0, 0.0, 5.0)], ids=["default", "other"])
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_prior_follows_the_formula(K, options):
+    C, y, weight, seen = seen_by(K)
+    prior = prior_of(seen, options)
+    T = weight @ C.sum(axis=1) / weight.sum()
+    df = weight @ (C > 0)
+    r = log_count_ratios(seen.presence)
+    m = len(r)
+
+    def size(x):
+        return math.sqrt(sum(df[s] * x[k, s] ** 2 for k in range(m) for s in range(len(df))) / (m * df.sum()))
+
+    u = np.abs(r) + FLOOR
+    unit = (T + options.sink * T) * options.spread / math.sqrt(T)
+    assert_allclose(prior.mean, unit * options.ratio / math.sqrt(T) * r / size(r), rtol=1e-12)
+    assert_allclose(prior.width, unit * u / size(u), rtol=1e-12)
+    assert prior.attention_penalty == options.attention_penalty
+    if options.sink:
+        assert prior.log_sink == pytest.approx(math.log(options.sink * T), rel=1e-12)
+    else:
+        assert prior.log_sink == -np.inf
+    for curvature in (prior.curvature_g, prior.curvature_a, prior.curvature_c):
+        assert (curvature > 0).all()
+        assert np.isfinite(curvature).all()
+    assert (prior.width > 0).all()
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_odds_are_those_of_the_classes(K):
+    _, y, weight, seen = seen_by(K)
+    share = np.array([weight[y == k].sum() for k in range(K)]) / weight.sum()
+    odds = prior_of(seen, PriorOptions()).odds
+    if K == 2:
+        assert_allclose(odds, [math.log(share[1] / share[0])], rtol=1e-12)
+    else:
+        assert_allclose(np.exp(odds) / np.exp(odds).sum(), share, rtol=1e-12)
+        assert odds.sum() == pytest.approx(0, abs=1e-13)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_tokens_that_tell_nothing(K):
+    """Equal in all classes: no mean, but some width; and no token at all is no error."""
+    even = Statistics(np.full((K, 4), 5.0), np.full(4, 10.0), 40.0, np.full(K, 10.0))
+    prior = prior_of(even, PriorOptions())
+    assert_allclose(prior.mean, 0, atol=1e-12)
+    assert (prior.width > 0).all()
+    nothing = prior_of(Statistics(np.zeros((K, 0)), np.zeros(0), 0.0, np.full(K, 3.0)), PriorOptions())
+    assert nothing.mean.shape == (1 if K == 2 else K, 0)
+    assert np.isfinite(nothing.odds).all()
+    absent = prior_of(Statistics(np.zeros((K, 2)), np.zeros(2), 0.0, np.full(K, 3.0)), PriorOptions())
+    assert np.isfinite(absent.mean).all()
+    assert (absent.width > 0).all()
+
+
+def test_float32_counts_give_a_float32_prior():
+    *_, seen = seen_by(2)
+    narrow = Statistics(seen.presence.astype(np.float32), seen.energy.astype(np.float32), seen.mass, seen.documents)
+    prior = prior_of(narrow, PriorOptions())
+    assert {x.dtype for x in (prior.mean, prior.width, prior.curvature_g, prior.curvature_a, prior.curvature_c)} == {
+        np.dtype(np.float32)
+    }

@@ -1,0 +1,81 @@
+"""A frozen vocabulary: tokens in, the same tokens out, found wherever they stand."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from keytokens.text import MASK, Limits, Vocabulary, build, count, read_words
+
+from .reference import HOSTILE, ngrams_of, words_of
+
+words = st.sampled_from(sorted({w for piece in HOSTILE for w in words_of(piece) if words_of(w) == [w]} - {MASK}))
+ngrams = st.lists(words, min_size=1, max_size=4).map(" ".join)
+vocabularies = st.lists(ngrams, unique=True, max_size=12)
+
+
+@given(vocabularies)
+@example([])
+@example(["a b c d"])
+@example(["b a", "a", "a b a", "b"])
+def test_tokens_come_back_in_their_order(tokens):
+    vocabulary = Vocabulary.from_tokens(tokens)
+    assert list(vocabulary.tokens) == tokens
+    assert len(vocabulary) == len(tokens)
+    assert vocabulary.sizes.tolist() == [token.count(" ") + 1 for token in tokens]
+    assert vocabulary.order == max([token.count(" ") + 1 for token in tokens], default=1)
+    assert sorted(vocabulary.words) == sorted({word for token in tokens for word in token.split(" ")})
+
+
+@given(vocabularies, st.data())
+def test_names_are_tokens(tokens, data):
+    vocabulary = Vocabulary.from_tokens(tokens)
+    columns = data.draw(st.lists(st.integers(0, max(0, len(tokens) - 1)), max_size=5 if tokens else 0))
+    assert vocabulary.names(np.array(columns, np.int32)) == [tokens[column] for column in columns]
+
+
+@given(vocabularies, st.lists(st.lists(words, max_size=8).map(" ".join), max_size=4))
+def test_every_known_ngram_is_found_and_no_other(tokens, texts):
+    vocabulary = Vocabulary.from_tokens(tokens)
+    expected = [[grams[tuple(t.split(" "))] for t in tokens] for grams in (ngrams_of(t.split(" "), 1, 4) for t in texts)]
+    assert count(texts, vocabulary).toarray().tolist() == expected
+
+
+def test_found_places_are_those_of_the_first_words():
+    vocabulary = Vocabulary.from_tokens(["good", "not good", "so not good"])
+    one, two, three = vocabulary.find(read_words(["so not good", "good", "not", "good so not good"]))
+    assert (one.first.tolist(), one.column.tolist()) == ([2, 3, 5, 8], [0, 0, 0, 0])
+    assert (two.first.tolist(), two.column.tolist()) == ([1, 7], [1, 1])
+    assert (three.first.tolist(), three.column.tolist()) == ([0, 6], [2, 2])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_shuffled_vocabulary_counts_the_same(seed):
+    rng = random.Random(seed)
+    texts = [" ".join(rng.choices("abcdefg", k=rng.randint(0, 9))) for _ in range(60)]
+    built, counts = build(texts, Limits((1, 3), (1, 2)))
+    order = rng.sample(range(len(built)), len(built))
+    shuffled = Vocabulary.from_tokens([built.tokens[i] for i in order])
+    assert shuffled.tokens == tuple(built.tokens[i] for i in order)
+    assert np.array_equal(count(texts, shuffled).toarray(), counts.toarray()[:, order])
+    assert built.names(np.arange(len(built), dtype=np.int32)) == list(built.tokens)
+
+
+def test_words_that_are_no_tokens_have_no_column():
+    vocabulary = Vocabulary.from_tokens(["not good", "x"])
+    assert count(["not good x", "good not", "x good"], vocabulary).toarray().tolist() == [[1, 1], [0, 0], [0, 1]]
+
+
+def test_a_mask_in_a_token_matches_nothing():
+    vocabulary = Vocabulary.from_tokens([MASK, f"a {MASK}", "a"])
+    assert count([f"a {MASK}"], vocabulary).toarray().tolist() == [[0, 0, 1]]
+
+
+def test_long_words_that_share_all_but_one_letter():
+    tokens = ["x" * 40 + c for c in "abcdefghij"]
+    vocabulary = Vocabulary.from_tokens(tokens)
+    assert count([tokens[3].upper()], vocabulary).toarray().tolist() == [[0, 0, 0, 1, 0, 0, 0, 0, 0, 0]]
