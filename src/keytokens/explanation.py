@@ -311,14 +311,15 @@ class Explanation:
             gone = np.ones(ballot.tokens, np.bool_)
             gone[list(flipped.indices)] = False
             after = proofs.probability_range(proofs.range_deleting(ballot.take(gone), 0))[0]
-        deletions = {m: proofs.probability_range(proofs.range_deleting(ballot, m)) for m in DELETIONS} if known else {}
+        ends = proofs.ranges_deleting(ballot, DELETIONS) if known else []
+        deletions = {m: proofs.probability_range(both) for m, both in zip(DELETIONS, ends, strict=False)}
         certificate = Certificate(
             label=self.label,
             logit=self.logit,
             probability=self.probability,
             tokens=ballot.tokens,
             support=dict(zip(rivals, np.maximum(votes, 0).sum(axis=0).tolist(), strict=True)),
-            opposition=dict(zip(rivals, -np.minimum(votes, 0).sum(axis=0), strict=True)),
+            opposition=dict(zip(rivals, (-np.minimum(votes, 0)).sum(axis=0).tolist(), strict=True)),
             keeping=keeping,
             deleting=deletions,
             exact=len(rivals) == 1,

@@ -76,9 +76,11 @@ def save(model: KeyTokenClassifier, path: str | os.PathLike[str]) -> None:
             replaced = _named_files(folder)
             write_whole(folder / "model.json", json.dumps(record, indent=1).encode())
         except BaseException:
+            present = _named_files(folder)  # an interrupt may come just after the new model took its place
             for file in written:
-                with suppress(OSError):
-                    file.unlink()
+                if file.name not in present:
+                    with suppress(OSError):
+                        file.unlink()
             raise
         for name in replaced:
             with suppress(OSError):

@@ -81,7 +81,7 @@ def _kind(label: Any) -> str:
     for name, types in _KINDS:
         if isinstance(label, types):
             return name
-    return "missing values" if _missing(label) else type(label).__name__ + "s"
+    return "missing values" if _missing(label) else type(label).__name__.removesuffix("s") + "s"
 
 
 def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
@@ -95,7 +95,7 @@ def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
     if not isinstance(listed, list):  # an array without dimensions gives its one element
         raise refusal(owner, "labels", "be a list, one label a text", labels)
     if len(listed) != n_texts:
-        raise refusal(owner, "labels", f"have one entry for each of the {n_texts} texts", f"{len(listed)} labels")
+        raise refusal(owner, "labels", f"have one entry for each of the {n_texts} texts", Seen(f"{len(listed)} labels"))
     first: dict[str, tuple[int, Any]] = {}
     for place, label in enumerate(listed):
         first.setdefault(_kind(label), (place, label))

@@ -15,6 +15,7 @@ from .wording import (
     at_least,
     at_most,
     clean,
+    figure,
     formal_sets,
     label_name,
     notes,
@@ -28,7 +29,7 @@ from .wording import (
 
 __all__ = ["documents_page", "explanation_fragment", "explanation_page"]
 
-FIRST_ROWS = 15  # of a table; the others unfold
+FIRST_ROWS = 10  # of a table; the others unfold
 MOST_ROWS = 1_000
 STRONGEST = 10  # tokens on each side
 BARS = 12  # classes; the others unfold
@@ -90,8 +91,8 @@ def _summary(e: Explanation) -> str:
 
 def _tables(e: Explanation) -> str:
     parts = [*(_formal_set(shown) for shown in formal_sets(e)), *_contributions(e), _ranges(e)]
-    said = "\n".join(f"<p>{_escaped(note)}</p>" for note in notes(e))
-    return f'<div class="kt-grid">\n{"".join(parts)}</div>\n<div class="kt-notes kt-soft">\n{said}\n</div>'
+    parts.append(_section("What the numbers mean, and what they do not cover", notes(e), ""))
+    return f'<div class="kt-grid">\n{"".join(parts)}</div>'
 
 
 # --- words and numbers
@@ -151,8 +152,8 @@ def _legend(e: Explanation) -> str:
         return '<p class="kt-legend"><span><b class="kt-u">grey</b> not known to the model</span></p>'
     positive, negative = map(_escaped, sides(e))
     entries = [
-        f'<b class="kt-p{LEVELS // 2}">upright</b> speaks {positive}',
-        f'<b class="kt-n{LEVELS // 2}">slanted</b> speaks {negative}',
+        f'<b class="kt-p{LEVELS // 2}">blue, upright</b> speaks {positive}',
+        f'<b class="kt-n{LEVELS // 2}">orange, slanted</b> speaks {negative}',
         '<b class="kt-s">solid line</b> sufficient set',
         '<b class="kt-f">dotted line</b> flip set',
         '<b class="kt-u">grey</b> not known to the model',
@@ -193,7 +194,7 @@ def _piece(text: str, piece: Piece, most: float) -> str:
 
 
 def _hint(use: TokenUse) -> str:
-    return f"{_escaped(one_line(use.text))}: {use.attention:.3g} × {signed(use.value)} = {signed(use.contribution)}"
+    return f"{_escaped(one_line(use.text))}: {figure(use.attention)} × {signed(use.value)} = {signed(use.contribution)}"
 
 
 # --- tables
@@ -219,10 +220,11 @@ def _rows(head: Row, rows: Sequence[Row], first: int = FIRST_ROWS) -> str:
 
 def _table(head: Row, rows: Sequence[Row]) -> str:
     """The first column is text, columns without a name hold bars, the others hold numbers."""
+    many = ' class="kt-many"' if len(head) > 4 else ""  # a narrow screen has no room for the bars of these
     kinds = ["", *("kt-num" if name else "kt-wide" for name in head[1:])]
     top = "".join(_cell("th", kind, _escaped(name), ' scope="col"') for kind, name in zip(kinds, head, strict=True))
     body = "".join(f"<tr>{''.join(map(_cell, ['td'] * len(row), kinds, row))}</tr>\n" for row in rows)
-    return f"<table><thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody></table>"
+    return f"<table{many}><thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody></table>"
 
 
 def _cell(tag: str, kind: str, content: str, more: str = "") -> str:
@@ -276,7 +278,7 @@ def _strongest(side: str, found: Sequence[TokenTotal]) -> str:
         (
             _name(total.text),
             f"{total.times:,}",
-            f"{total.attention:.3g}",
+            figure(total.attention),
             signed(total.value),
             *_contribution(total.contribution, most),
         )

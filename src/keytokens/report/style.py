@@ -11,7 +11,7 @@ LEVELS = 8  # shades of each side
 
 _LIGHT = """
 --kt-paper:#fff;--kt-card:#f5f7fa;--kt-ink:#15181d;--kt-soft:#59616d;--kt-line:#d9dee5;
---kt-p:38 109 235;--kt-n:238 119 8;--kt-p-solid:#2563c9;--kt-n-solid:#c05c00;--kt-most:.62;
+--kt-p:38 109 235;--kt-n:238 119 8;--kt-p-solid:#2563c9;--kt-n-solid:#c05c00;--kt-most:.72;
 """
 _DARK = """
 --kt-paper:#14171c;--kt-card:#1d2128;--kt-ink:#eceff3;--kt-soft:#a0a8b4;--kt-line:#353c47;
@@ -34,19 +34,19 @@ _RULES = """
 & .kt-figures{color:var(--kt-soft);font-variant-numeric:tabular-nums}
 & .kt-figures b{color:var(--kt-ink)}
 & .kt-classes{flex:0 1 21rem;min-width:14rem}
-& .kt-proof{margin:1.1rem 0;padding:.85rem 1.1rem;background:var(--kt-card);border-left:4px solid var(--kt-p-solid);
+& .kt-proof{margin:1.1rem 0;padding:.85rem 1.1rem;background:var(--kt-card);border-left:4px solid var(--kt-ink);
  border-radius:0 6px 6px 0;font-size:1.06rem;line-height:1.55;text-wrap:pretty}
 & .kt-legend{display:flex;flex-wrap:wrap;gap:.3rem 1.3rem;margin:0 0 .55rem;font-size:.87rem;color:var(--kt-soft)}
-& .kt-legend b{font-weight:500;color:var(--kt-ink);padding:1px 5px}
-& .kt-text{white-space:pre-wrap;font-size:1.04rem;line-height:2;color:var(--kt-soft);max-width:50rem;
- margin-bottom:.4rem}
+& .kt-legend b{font-weight:500;color:var(--kt-ink);padding:1px 4px}
+& .kt-legend .kt-s,& .kt-legend .kt-f{padding:0 0 2px}
+& .kt-text{white-space:pre-wrap;font-size:1.04rem;line-height:2;color:var(--kt-soft)}
 & .kt-text span,& .kt-text mark{color:var(--kt-ink)}
 & mark{background:none;color:inherit}
 & .kt-s{text-decoration:underline solid 2px currentColor;text-underline-offset:3px;text-decoration-skip-ink:none}
 & .kt-f{border-bottom:2.5px dotted currentColor;padding-bottom:2px}
-& .kt-u{color:var(--kt-soft)}
+& .kt-legend .kt-u{color:var(--kt-soft);padding:0}
 & .kt-note{margin:.6rem 0;padding:.5rem .8rem;border:1px dashed var(--kt-soft);border-radius:6px;font-size:.93rem}
-& .kt-grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:1.6rem 2.2rem;
+& .kt-grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1.8rem 2.6rem;
  margin-top:1.6rem}
 & .kt-grid section{min-width:0;break-inside:avoid}
 & .kt-h{font-weight:650;font-size:1.02rem;margin-bottom:.1rem}
@@ -58,7 +58,9 @@ _RULES = """
 & td:last-child,& th:last-child{padding-right:0}
 & thead th{color:var(--kt-soft);font-size:.8rem}
 & .kt-num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-& .kt-wide{width:34%;min-width:3.5rem}
+& .kt-wide{width:34%;min-width:3rem}
+& td:first-child{min-width:5.5rem}
+& .kt-classes .kt-wide{width:50%}
 & svg{display:block;width:100%;height:.6rem;overflow:visible}
 & .kt-track{fill:var(--kt-line)}
 & .kt-bp{fill:var(--kt-p-solid)}
@@ -68,13 +70,12 @@ _RULES = """
 & details{margin:.5rem 0 0}
 & summary{cursor:pointer;color:var(--kt-p-solid);font-size:.93rem;padding:.15rem 0}
 & summary:focus-visible{outline:2px solid var(--kt-p-solid);outline-offset:2px}
-& .kt-notes{margin-top:1.6rem;padding-top:.8rem;border-top:1px solid var(--kt-line)}
-& .kt-notes p{margin:0 0 .35rem;max-width:50rem}
-&.kt-page{margin:0 auto;max-width:68rem;padding:1.8rem 1.4rem 3rem;font-size:16px}
+&.kt-page{margin:0 auto;max-width:62rem;padding:1.8rem 1.4rem 3rem;font-size:16px}
 &.kt-page .kt-one{padding:0}
 &.kt-page article{margin-top:2.2rem;padding-top:1.6rem;border-top:1px solid var(--kt-line)}
 & .kt-intro{max-width:50rem;margin-bottom:.7rem}
-@media (max-width:34rem){&.kt-page{padding:1.1rem 1rem 2rem}& .kt-classes{flex:1 1 100%}& .kt-text{line-height:1.9}}
+@media (max-width:34rem){&.kt-page{padding:1.1rem 1rem 2rem}& .kt-classes{flex:1 1 100%}
+ & .kt-many .kt-wide{display:none}& .kt-text{line-height:1.9}}
 @media print{& *{print-color-adjust:exact;-webkit-print-color-adjust:exact}&.kt-page{max-width:none;padding:0}}
 """
 

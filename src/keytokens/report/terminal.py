@@ -110,8 +110,9 @@ class Run(NamedTuple):
 
 def _marked(e: Explanation, colour: bool, width: int) -> str:
     found = pieces(e)
-    runs = list(_coloured_runs(found) if colour else _bracketed_runs(found))
-    text = _broken(_safe(e.text[:LONGEST_TEXT]), runs, width)
+    text = _safe(e.text[:LONGEST_TEXT])
+    runs = list(_coloured_runs(found) if colour else _bracketed_runs(text, found))
+    text = _broken(text, runs, width)
     beyond = len(e.text) - LONGEST_TEXT
     rest = f"\n[... and {beyond:,} more characters]" if beyond > 0 else ""
     return "".join(_painted(text, run) for run in runs) + rest
@@ -123,17 +124,24 @@ def _painted(text: str, run: Run) -> str:
     return run.before + "\n".join(_styled(line, run.codes) for line in lines) + run.after
 
 
-def _bracketed_runs(found: Sequence[Piece]) -> Iterator[Run]:
+def _bracketed_runs(text: str, found: Sequence[Piece]) -> Iterator[Run]:
+    """Brackets hug the words: blanks at the ends stay outside."""
     for (kept, gone), group in groupby(found, key=lambda piece: (piece.sufficient, piece.flip)):
         run = list(group)
         ink = sum(piece.ink * (piece.end - piece.start) for piece in run)
-        yield Run(run[0].start, run[-1].end, *_brackets(kept, gone, "+" if ink >= 0 else "-"))
+        start, end = run[0].start, run[-1].end
+        inner = text[start:end]
+        first, last = start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+        if (kept or gone) and first < last:
+            yield Run(start, first)
+            yield Run(first, last, *_brackets(kept, gone, "+" if ink >= 0 else "-"))
+            yield Run(last, end)
+        else:
+            yield Run(start, end)
 
 
 def _brackets(kept: bool, gone: bool, sign: str) -> tuple[str, str]:
     """Square for the sufficient set, curly for the flip set."""
-    if not kept and not gone:
-        return "", ""
     return "[" * kept + "{" * gone + sign, "}" * gone + "]" * kept
 
 
@@ -217,12 +225,24 @@ def _ranges(e: Explanation, width: int) -> str:
 
 def _formal_set(shown: ShownSet, colour: bool, width: int) -> str:
     head = _wrapped(" ".join(part for part in (f"{shown.title}.", shown.size, shown.says) if part), width)
-    items = shown.items[:MOST_ITEMS]
-    lines = _columns(
-        [(item.text, _ascii(signed(item.contribution)), item.contribution) for item in items], colour, width
-    )
+    rows = [(item.text, item.contribution) for item in shown.items[:MOST_ITEMS]]
     more = [f"  ... and {len(shown.items) - MOST_ITEMS:,} more"] if len(shown.items) > MOST_ITEMS else []
-    return "\n".join([head, *lines, *more])
+    return "\n".join([head, *_listed(rows, colour, width), *more])
+
+
+def _listed(rows: Sequence[tuple[str, float]], colour: bool, width: int) -> list[str]:
+    """Names and contributions one after the other, as many to a line as fit."""
+    lines: list[list[str]] = []
+    used = width
+    for name, x in rows:
+        shown, figure = _safe(one_line(name)), _ascii(signed(x))
+        cells = 3 + _cells(shown) + len(figure)
+        if used + cells > width:
+            lines.append([])
+            used = 0
+        lines[-1].append(f"  {_styled(shown, _hue(x, colour))} {figure}")
+        used += cells
+    return ["".join(line) for line in lines]
 
 
 def _columns(rows: Sequence[tuple[str, str, float]], colour: bool, width: int) -> list[str]:

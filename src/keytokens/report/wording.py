@@ -15,6 +15,7 @@ __all__ = [
     "at_least",
     "at_most",
     "clean",
+    "figure",
     "formal_sets",
     "label_name",
     "notes",
@@ -62,6 +63,15 @@ def label_name(label: Any) -> str:
     if not isinstance(label, str):
         return one_line(str(label))
     return one_line(label) if label.strip() else quoted(label)
+
+
+def figure(x: float) -> str:
+    """A number that is not negative: four decimals, more for what is small.
+
+    >>> figure(0.25), figure(0.00012)
+    ('0.2500', '0.00012')
+    """
+    return f"{x:.4f}" if x >= 0.00095 or x == 0 else f"{x:.2g}"
 
 
 def signed(x: float) -> str:
@@ -142,7 +152,7 @@ def formal_sets(e: Explanation) -> list[ShownSet]:
     """Sufficient and flip sets, of tokens and of words."""
     tokens = [
         _shown(e, "Sufficient tokens", "Whatever other tokens are deleted, the label stays.", e.sufficient),
-        _shown(e, "Flip tokens", _after("Deleting them", e.flip), e.flip),
+        _shown(e, "Flip tokens", _after("Deleting", e.flip), e.flip),
     ]
     if len(e.document.words) > MOST_WORDS:
         return [
@@ -153,7 +163,7 @@ def formal_sets(e: Explanation) -> list[ShownSet]:
     return [
         *tokens,
         _shown(e, "Sufficient words", "Whatever other words are masked, the label stays.", e.sufficient_words),
-        _shown(e, "Flip words", _after("Masking them", e.flip_words), e.flip_words),
+        _shown(e, "Flip words", _after("Masking", e.flip_words), e.flip_words),
     ]
 
 
@@ -163,7 +173,9 @@ def _not_computed(title: str, name: str) -> ShownSet:
 
 
 def _after(doing: str, found: FormalSet) -> str:
-    return f"{doing} makes it {quoted(found.label_after)}." if found.items else ""
+    if not found.items:
+        return ""
+    return f"{doing} {'it' if found.size == 1 else 'them'} makes the label {quoted(found.label_after)}."
 
 
 def _shown(e: Explanation, title: str, says: str, found: FormalSet) -> ShownSet:

@@ -1,0 +1,197 @@
+"""L-BFGS on problems with known answers, and how it says that it has ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from keytokens.optim import LBFGS, Status, run
+
+
+def quadratic(seed: int, size: int = 12, spread: float = 1.0):
+    """1/2 x'Ax - b'x with A positive definite, and its minimiser."""
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(size, size))
+    scale = 10.0 ** rng.uniform(-spread, spread, size)
+    A = (half @ half.T + np.eye(size)) * scale[:, None] * scale
+    b = rng.normal(size=size) * scale
+    return (lambda x: (0.5 * x @ A @ x - b @ x, A @ x - b)), np.linalg.solve(A, b), np.diag(A)
+
+
+def rosenbrock(x: np.ndarray) -> tuple[float, np.ndarray]:
+    u, w = x[1] - x[0] ** 2, 1 - x[0]
+    return 100 * u**2 + w**2, np.array([-400 * x[0] * u - 2 * w, 200 * u])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_convex_quadratics(seed):
+    objective, answer, diagonal = quadratic(seed, spread=0.0)
+    outcome = run(LBFGS(objective, 1 / diagonal, tolerance=1e-15), np.zeros(12), 500)
+    assert outcome.status in (Status.CONVERGED, Status.STALLED)
+    assert_allclose(outcome.state.theta, answer, rtol=1e-5, atol=1e-6)
+    assert outcome.state.value == pytest.approx(objective(answer)[0], rel=1e-13)
+
+
+@pytest.mark.parametrize("memory", [1, 3, 6, 20])
+def test_any_memory(memory):
+    objective, answer, diagonal = quadratic(0, spread=0.0)
+    outcome = run(LBFGS(objective, 1 / diagonal, memory=memory, tolerance=1e-15), np.zeros(12), 2000)
+    assert_allclose(outcome.state.theta, answer, rtol=1e-5, atol=1e-6)
+    assert len(outcome.state.pairs) <= memory
+
+
+@pytest.mark.parametrize("start", [(-1.2, 1.0), (3.0, -4.0), (0.0, 0.0), (-30.0, 20.0)])
+def test_rosenbrock(start):
+    outcome = run(LBFGS(rosenbrock, np.ones(2), tolerance=0.0), np.array(start), 2000)
+    assert_allclose(outcome.state.theta, 1, rtol=1e-6)
+    assert outcome.state.value < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_good_diagonal_repairs_bad_scales(seed):
+    objective, answer, diagonal = quadratic(seed, spread=3.0)
+    lowest = objective(answer)[0]
+    scaled = run(LBFGS(objective, 1 / diagonal, tolerance=1e-14), np.zeros(12), 3000)
+    plain = run(LBFGS(objective, np.ones(12), tolerance=1e-14), np.zeros(12), 3000)
+    assert scaled.state.value == pytest.approx(lowest, rel=1e-9)
+    assert plain.state.value <= 0.2 * lowest  # lowest < 0: most of the way without any help
+    assert scaled.steps < plain.steps
+
+
+def test_values_never_rise_and_watch_sees_every_state():
+    seen = []
+    outcome = run(LBFGS(rosenbrock, np.ones(2)), np.array([-1.2, 1.0]), 500, seen.append)
+    assert len(seen) == outcome.steps + 1
+    assert seen[0].theta.tolist() == [-1.2, 1.0]
+    assert seen[-1] is outcome.state
+    values = [state.value for state in seen]
+    assert all(after <= before for before, after in zip(values, values[1:], strict=False))
+    assert [state.evaluations for state in seen] == sorted(state.evaluations for state in seen)
+
+
+def test_evaluations_are_counted():
+    calls = []
+
+    def counted(x):
+        calls.append(x)
+        return rosenbrock(x)
+
+    outcome = run(LBFGS(counted, np.ones(2)), np.array([-1.2, 1.0]), 40)
+    assert outcome.state.evaluations == len(calls)
+
+
+def test_the_same_start_gives_the_same_bits():
+    objective, _, diagonal = quadratic(1)
+    one, two = (run(LBFGS(objective, 1 / diagonal), np.zeros(12), 50) for _ in range(2))
+    assert one.state.theta.tobytes() == two.state.theta.tobytes()
+    assert (one.steps, one.status) == (two.steps, two.status)
+
+
+def test_the_first_step_promises_little():
+    """However wrong the size of the diagonal, the first step lowers a linear objective by a twentieth."""
+    state = LBFGS(lambda x: (float(x[0]), np.ones(1)), np.full(1, 1e9)).init(np.array([100.0]))
+    after = LBFGS(lambda x: (float(x[0]), np.ones(1)), np.full(1, 1e9)).step(state)
+    assert after.value == pytest.approx(95)
+
+
+def test_float32_stays_float32():
+    def objective(x):
+        return float(x @ x), 2 * x
+
+    outcome = run(LBFGS(objective, np.ones(3, np.float32)), np.ones(3, np.float32), 20)
+    assert outcome.state.theta.dtype == outcome.state.gradient.dtype == np.float32
+
+
+# how a run ends
+
+
+def test_converged_within_the_tolerance():
+    objective, answer, diagonal = quadratic(2, spread=0.0)
+    loose, tight = (run(LBFGS(objective, 1 / diagonal, tolerance=t), np.zeros(12), 500) for t in (1e-2, 1e-10))
+    assert loose.status is tight.status is Status.CONVERGED
+    assert loose.steps < tight.steps
+    assert loose.state.gain <= 1e-2 * abs(loose.state.value)
+
+
+def test_converged_where_the_gradient_vanishes():
+    outcome = run(LBFGS(lambda x: (float(x @ x), 2 * x), np.ones(2)), np.zeros(2), 10)
+    assert (outcome.status, outcome.steps) == (Status.CONVERGED, 0)
+
+
+def test_converged_at_the_value_zero():
+    outcome = run(LBFGS(lambda x: (float(x @ x), 2 * x), np.ones(2), tolerance=0.0), np.ones(2), 100)
+    assert outcome.status is Status.CONVERGED
+    assert outcome.state.value == 0
+
+
+def test_stalled_where_no_step_descends():
+    """The gradient points the wrong way: rounding, carried to the extreme."""
+    outcome = run(LBFGS(lambda x: (1.0 + float(x @ x), -2 * x), np.ones(2)), np.ones(2), 100)
+    assert outcome.status is Status.STALLED
+    assert outcome.state.theta.tolist() == [1, 1]
+    assert outcome.state.evaluations == 31
+
+
+def test_stalled_where_the_diagonal_is_negative():
+    outcome = run(LBFGS(lambda x: (1.0 + float(x @ x), 2 * x), -np.ones(2)), np.ones(2), 100)
+    assert (outcome.status, outcome.steps) == (Status.STALLED, 1)
+
+
+def test_memory_is_forgotten_where_it_points_uphill():
+    method = LBFGS(lambda x: (1.0 + float(x @ x), 2 * x), np.ones(2))
+    fresh = method.init(np.ones(2))
+    misled = replace(fresh, pairs=((np.ones(2), np.ones(2), -5.0),))
+    assert method.step(misled).theta.tolist() == method.step(fresh).theta.tolist()
+
+
+def test_memory_is_forgotten_where_no_step_along_it_descends():
+    """Finite only along the diagonal, off which the memory leads."""
+
+    def objective(x):
+        return (1.0 + float(x @ x) if x[0] == x[1] else np.inf), 2 * x
+
+    method = LBFGS(objective, np.ones(2))
+    start = replace(method.init(np.ones(2)), pairs=((np.array([1.0, 0.0]), np.array([1.0, 0.5]), 1.0),))
+    second = method.step(start)
+    assert (second.pairs, second.stalled, second.evaluations) == ((), False, 31)
+    assert second.theta.tolist() == [1, 1]
+    assert method.verdict(second) is None
+    assert method.step(second).value < start.value
+
+
+def test_out_of_steps():
+    outcome = run(LBFGS(rosenbrock, np.ones(2)), np.array([-1.2, 1.0]), 3)
+    assert (outcome.status, outcome.steps) == (Status.OUT_OF_STEPS, 3)
+    assert run(LBFGS(rosenbrock, np.ones(2)), np.array([-1.2, 1.0]), 0).state.evaluations == 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_not_finite_from_the_start(value):
+    outcome = run(LBFGS(lambda x: (value, x), np.ones(2)), np.ones(2), 10)
+    assert (outcome.status, outcome.steps) == (Status.NOT_FINITE, 0)
+
+
+def test_not_finite_on_the_way():
+    """Without a lower bound: the logarithm's pole."""
+    outcome = run(LBFGS(lambda x: (-np.inf if x[0] > 2 else -float(x[0]), -np.ones(1)), np.ones(1)), np.ones(1), 1000)
+    assert outcome.status is Status.NOT_FINITE
+
+
+def test_a_step_into_the_infinite_is_halved():
+    def objective(x):
+        return (float("inf"), x) if x[0] <= 0 else (float(x[0] - np.log(x[0])), 1 - 1 / x)
+
+    outcome = run(LBFGS(objective, np.full(1, 1e6), tolerance=1e-14), np.full(1, 20.0), 200)
+    assert_allclose(outcome.state.theta, 1, rtol=1e-5)
+
+
+def test_statuses_are_sentences():
+    assert {status.name: status.value for status in Status} == {
+        "CONVERGED": "converged: a step lowers the objective by less than the tolerance",
+        "STALLED": "converged: no step lowers the objective any further in this arithmetic",
+        "OUT_OF_STEPS": "stopped after the given number of steps",
+        "NOT_FINITE": "stopped: the objective became infinite or not a number",
+    }

@@ -1,0 +1,263 @@
+"""A model on disk: the same to the bit, whole or not at all, and nothing is believed without being checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import keytokens as kt
+from keytokens import persist
+
+from .corpus import reviews, topics
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return kt.KeyTokenClassifier(class_weight={"neg": 1.0, "pos": 2.0}).fit(*reviews())
+
+
+@pytest.fixture
+def saved(clf, tmp_path):
+    clf.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (reviews, {}),
+        (reviews, {"ngrams": (1, 3), "min_df": (1, 2, 2), "counts": "log", "random_state": np.random.RandomState(0)}),
+        (topics, {"sink": 0}),
+    ],
+)
+def test_round_trip_is_exact(make, options, tmp_path):
+    texts, labels = make()
+    clf = kt.KeyTokenClassifier(**options).fit(texts, labels)
+    clf.save(tmp_path / "deep" / "model")
+    again = kt.load(tmp_path / "deep" / "model")
+    unseen = [*make(seed=5)[0], "", "never seen"]
+    np.testing.assert_array_equal(again.predict_proba(unseen), clf.predict_proba(unseen))
+    np.testing.assert_array_equal(again.classes_, clf.classes_)
+    assert again.classes_.dtype == clf.classes_.dtype
+    assert again.vocabulary_.tokens == clf.vocabulary_.tokens
+    assert again.explain(unseen[0]).to_dict() == clf.explain(unseen[0]).to_dict()
+    assert again.key_tokens(5) == clf.key_tokens(5)
+    kept = {name: value for name, value in clf.get_params().items() if name != "random_state"}
+    assert {name: again.get_params()[name] for name in kept} == kept
+
+
+def test_what_is_on_disk(saved, clf):
+    record = json.loads((saved / "model.json").read_text())
+    assert record["format"] == 1
+    assert sorted(file.name for file in saved.iterdir()) == sorted(
+        ["model.json", *(entry["name"] for entry in record["files"].values())]
+    )
+    vocabulary = saved / record["files"]["vocabulary"]["name"]
+    assert vocabulary.read_text("utf-8").split("\n")[:-1] == list(clf.vocabulary_.tokens)
+
+
+def test_saving_again_leaves_only_the_new_files(saved, clf):
+    before = set(saved.iterdir())
+    clf.save(saved)
+    after = set(saved.iterdir())
+    assert len(after) == 3
+    assert before & after == {saved / "model.json"}
+    assert kt.load(saved).predict(["great"]) == clf.predict(["great"])
+
+
+def test_foreign_files_are_left_alone(saved, clf):
+    (saved / "notes.txt").write_text("mine")
+    clf.save(saved)
+    assert (saved / "notes.txt").read_text() == "mine"
+
+
+class _Stop(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("for_good", [True, False], ids=["killed", "interrupted"])
+@pytest.mark.parametrize("step", range(12))
+def test_stopped_at_any_step_a_model_loads(saved, clf, step, for_good, monkeypatch):
+    """Every call that touches the disk is a place to stop at: killed, or interrupted with time to clean up."""
+    other = kt.KeyTokenClassifier().fit(["a b", "c d"], [0, 1])
+    expected, calls = clf.predict_proba(["great dull"]), 0
+
+    def dying(real):
+        def call(*args, **kwargs):
+            nonlocal calls
+            calls += 1
+            if calls == step + 1 or (for_good and calls > step):
+                raise _Stop
+            return real(*args, **kwargs)
+
+        return call
+
+    for name in ("fsync", "replace", "unlink", "open"):
+        monkeypatch.setattr(os, name, dying(getattr(os, name)))
+    try:
+        other.save(saved)
+    except _Stop:
+        monkeypatch.undo()
+        loaded = kt.load(saved)
+        if loaded.classes_.tolist() == ["neg", "pos"]:
+            np.testing.assert_array_equal(loaded.predict_proba(["great dull"]), expected)
+        else:
+            assert loaded.predict(["a b"]).tolist() == [0]
+    else:
+        assert step >= 5, "saving touches the disk more often than that"
+
+
+def test_read_only_folder(saved, clf, monkeypatch):
+    """As root every folder is writable, so the system's refusal is played."""
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("keytokens.persist.write_new", refuse)
+    with pytest.raises(kt.OutputError, match=r"cannot write '.*model': permission denied\. What was there before is"):
+        clf.save(saved)
+    monkeypatch.undo()
+    assert kt.load(saved).predict(["great"]).tolist() == ["pos"]
+
+
+def test_full_disk_leaves_the_old_model(saved, clf):
+    """A limit on the size of files is the full disk that a test can have."""
+    texts, labels = reviews(400, seed=9)
+    big = kt.KeyTokenClassifier().fit(texts, labels)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with pytest.raises(kt.OutputError, match=r"cannot write .*: file too large"):
+            big.save(saved)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert len(list(saved.iterdir())) == 3
+    assert kt.load(saved).predict(["great"]).tolist() == ["pos"]
+
+
+def test_two_writers_and_a_reader(saved, clf):
+    other = kt.KeyTokenClassifier().fit(*reviews(50, seed=4))
+    known = [clf.predict_proba(["great dull"]).tolist(), other.predict_proba(["great dull"]).tolist()]
+    failures: list[BaseException] = []
+
+    def write(model):
+        try:
+            for _ in range(25):
+                model.save(saved)
+        except BaseException as error:
+            failures.append(error)
+
+    writers = [threading.Thread(target=write, args=(model,)) for model in (clf, other)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert kt.load(saved).predict_proba(["great dull"]).tolist() in known
+    assert not failures
+    assert kt.load(saved).predict_proba(["great dull"]).tolist() in known
+
+
+def test_missing_model(tmp_path):
+    with pytest.raises(kt.ModelError, match=r"load: there is no model at '.*nowhere': no such directory\."):
+        kt.load(tmp_path / "nowhere")
+    with pytest.raises(kt.ModelError, match=r"model\.json is missing"):
+        kt.load(tmp_path)
+
+
+def damage_format(record):
+    record["format"] = 99
+
+
+def damage_kind(record):
+    record["kind"] = "Exploit"
+
+
+def damage_name(record):
+    record["files"]["arrays"]["name"] = "../../etc/passwd"
+
+
+def damage_size(record):
+    record["files"]["arrays"]["size"] = 2**60
+
+
+def damage_checksum(record):
+    record["files"]["vocabulary"]["sha256"] = "0" * 64
+
+
+def damage_classes(record):
+    record["classes"] = ["a", "b", "c"]
+
+
+def damage_options(record):
+    record["options"]["counts"] = "tfidf"
+
+
+def damage_option_names(record):
+    record["options"]["__class__"] = 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (damage_format, "format 99 is unknown, this version reads format 1"),
+        (damage_kind, "its kind 'Exploit' is unknown"),
+        (damage_name, "model.json names no proper arrays file"),
+        (damage_size, "does not have the size that model.json gives"),
+        (damage_checksum, "is damaged (its checksum is wrong)"),
+        (damage_classes, "its contents do not fit together"),
+        (damage_options, "its contents do not fit together"),
+        (damage_option_names, "its contents do not fit together"),
+    ],
+)
+def test_damaged_record(saved, damage, message):
+    record = json.loads((saved / "model.json").read_text())
+    damage(record)
+    (saved / "model.json").write_text(json.dumps(record))
+    with pytest.raises(kt.ModelError) as refused:
+        kt.load(saved)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000])
+def test_damaged_json(saved, content):
+    (saved / "model.json").write_bytes(content)
+    with pytest.raises(kt.ModelError, match="is not a readable keytokens model"):
+        kt.load(saved)
+
+
+@pytest.mark.parametrize("part", ["arrays", "vocabulary"])
+def test_any_changed_byte_is_seen(saved, part):
+    name = json.loads((saved / "model.json").read_text())["files"][part]["name"]
+    good = (saved / name).read_bytes()
+    rng = np.random.RandomState(0)
+    for place in rng.randint(len(good), size=25).tolist():
+        bad = bytearray(good)
+        bad[place] ^= 1 << rng.randint(8)
+        (saved / name).write_bytes(bytes(bad))
+        with pytest.raises(kt.ModelError, match="checksum is wrong"):
+            kt.load(saved)
+    (saved / name).write_bytes(good[:-1])
+    with pytest.raises(kt.ModelError, match="size"):
+        kt.load(saved)
+    (saved / name).unlink()
+    with pytest.raises(kt.ModelError, match="is missing"):
+        kt.load(saved)
+    shutil.copy(saved / "model.json", saved / "elsewhere")
+    os.symlink(saved / "elsewhere", saved / name)
+    with pytest.raises(kt.ModelError, match="size"):
+        kt.load(saved)
+
+
+def test_no_pickle_anywhere():
+    source = "\n".join(file.read_text("utf-8") for file in persist.Path(kt.__file__).parent.rglob("*.py"))
+    assert "import pickle" not in source
+    assert "allow_pickle" not in source

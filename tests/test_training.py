@@ -1,0 +1,220 @@
+"""Training: the objective, its minimum, the same bits everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.optimize import minimize
+
+from keytokens.core import counts
+from keytokens.core.attention import Parameters, scores
+from keytokens.core.counts import blocks_of
+from keytokens.core.losses import loss_for
+from keytokens.core.prior import PriorOptions, prior_of
+from keytokens.optim import Status
+from keytokens.training import TrainingSet, fit_embeddings, fit_scalars
+
+OPTIONS = [PriorOptions(), PriorOptions(sink=0.0), PriorOptions(1.0, 1.0, 0.2, 10.0)]
+IDS = ["default", "no sink", "other"]
+
+
+def problem(K: int, seed: int = 0, n: int = 60, V: int = 10, threads: int = 1, dtype: type = np.float64) -> TrainingSet:
+    """Counts whose first tokens tell the class; one document is empty; weights differ."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % K
+    rates = 0.4 + 1.2 * (y[:, None] == np.arange(V) % (K + 2))
+    C = rng.poisson(rates).astype(dtype)
+    C[1] = 0
+    weight = rng.choice([0.5, 1.0, 2.0], n).astype(dtype)
+    return TrainingSet.of(blocks_of(sparse.csr_matrix(C)), y, weight, K, threads)
+
+
+def literal_objective(data: TrainingSet, options: PriorOptions, theta: Parameters) -> float:
+    """sum_i loss_i + |g|^2 / 2 + penalty |a|^2 / 2, from the scores."""
+    prior = prior_of(data.statistics(), options)
+    g = (theta.B - prior.mean) / prior.width
+    total = 0.5 * (g**2).sum() + 0.5 * options.attention_penalty * (theta.a**2).sum()
+    for block, y, weight in zip(data.blocks, data.y, data.weights, strict=True):
+        teaches = np.full(len(y), True) if theta.has_sink else np.diff(block.rows.indptr) > 0
+        total += (loss_for(data.n_classes).value(scores(block.rows, theta), y) * weight)[teaches].sum()
+    return float(total)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=IDS)
+@pytest.mark.parametrize("K, seed", [(2, 0), (2, 1), (3, 0), (3, 1)])
+def test_fit_scalars_reaches_the_minimum(K, seed, options):
+    data = problem(K, seed)
+    m, V = (1 if K == 2 else K), 10
+    trained = fit_scalars(data, options, 2000, 1e-12)
+    assert trained.outcome.status in (Status.CONVERGED, Status.STALLED)
+    prior = prior_of(data.statistics(), options)
+
+    def parameters(x):
+        g, a, c = np.split(x, [m * V, (m + 1) * V])
+        return Parameters(a, prior.mean + prior.width * g.reshape(m, V), c, prior.odds, prior.log_sink)
+
+    start = np.concatenate([np.zeros((m + 1) * V), prior.odds])
+    tight = {"maxiter": 20_000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-8}
+    peer = minimize(lambda x: literal_objective(data, options, parameters(x)), start, method="L-BFGS-B", options=tight)
+    assert trained.outcome.state.value == pytest.approx(peer.fun, rel=1e-8)
+    assert trained.outcome.state.value <= peer.fun * (1 + 1e-9)
+    assert_allclose(trained.outcome.state.gradient, 0, atol=2e-4)
+    if K == 2:
+        assert literal_objective(data, options, trained.theta) == pytest.approx(trained.outcome.state.value, rel=1e-12)
+    else:  # centring changes no score difference
+        C = data.blocks[0].rows
+        ours, theirs = scores(C, trained.theta), scores(C, parameters(peer.x))
+        assert_allclose(trained.theta.B.sum(axis=0), 0, atol=1e-12)
+        assert trained.theta.c.sum() == pytest.approx(0, abs=1e-12)
+        known = np.arange(C.shape[0]) != 1
+        assert_allclose((ours - ours[0])[:, known], (theirs - theirs[0])[:, known], atol=2e-3)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_objective_is_what_it_says(K):
+    """At the start g = 0, a = 0, c = odds: the value is the loss of the prior's mean."""
+    data, seen = problem(K), []
+    fit_scalars(data, PriorOptions(), 0, 1e-9, watch=seen.append)
+    prior = prior_of(data.statistics(), PriorOptions())
+    begin = Parameters(np.zeros(10), prior.mean, prior.odds, prior.odds, prior.log_sink)
+    assert len(seen) == 1
+    assert seen[0].value == pytest.approx(literal_objective(data, PriorOptions(), begin), rel=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_and_blocks(monkeypatch, K, dtype):
+    """The same bits at any number of threads; the same minimum in any number of blocks."""
+    whole = fit_scalars(problem(K, n=400, dtype=dtype), PriorOptions(), 300, 1e-12)
+    monkeypatch.setattr(counts, "BLOCK", 150)
+    one, two, three = (
+        fit_scalars(problem(K, n=400, threads=t, dtype=dtype), PriorOptions(), 300, 1e-12) for t in (1, 2, 3)
+    )
+    for other in (two, three):
+        assert other.outcome.steps == one.outcome.steps
+        assert other.theta.a.tobytes() == one.theta.a.tobytes()
+        assert other.theta.B.tobytes() == one.theta.B.tobytes()
+        assert other.theta.c.tobytes() == one.theta.c.tobytes()
+    assert one.theta.a.dtype == one.theta.B.dtype == dtype
+    assert one.outcome.state.value == pytest.approx(whole.outcome.state.value, rel=1e-5 if dtype == np.float32 else 1e-9)
+
+
+def test_float32_comes_close_to_float64():
+    narrow, wide = (fit_scalars(problem(2, n=200, dtype=d), PriorOptions(), 300, 1e-9) for d in (np.float32, np.float64))
+    assert narrow.outcome.state.value == pytest.approx(wide.outcome.state.value, rel=1e-4)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_a_warm_start_begins_where_it_is_told(K):
+    data, seen = problem(K), []
+    cold = fit_scalars(data, PriorOptions(), 500, 1e-10)
+    rng = np.random.default_rng(0)
+    told = replace(cold.theta, a=rng.normal(size=10), B=rng.normal(size=cold.theta.B.shape), c=cold.theta.c + 1)
+    fit_scalars(data, PriorOptions(), 0, 1e-10, start=told, watch=seen.append)
+    assert seen[0].value == pytest.approx(literal_objective(data, PriorOptions(), told), rel=1e-12)
+    stay = fit_scalars(data, PriorOptions(), 0, 1e-10, start=told).theta
+    centre = (lambda x: x) if K == 2 else (lambda x: x - x.mean(axis=0))
+    assert_allclose(stay.a, told.a, rtol=1e-12)
+    assert_allclose(stay.B, centre(told.B), rtol=1e-10, atol=1e-12)
+    assert_allclose(stay.c, centre(told.c), rtol=1e-12, atol=1e-12)
+    warm = fit_scalars(data, PriorOptions(), 500, 1e-10, start=cold.theta)
+    assert warm.outcome.steps < cold.outcome.steps / 2
+    assert warm.outcome.state.value == pytest.approx(cold.outcome.state.value, rel=1e-7)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("sink", [0.0, 0.5])
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_mean_attention_is_a_share(K, sink, scale):
+    """Without a sink the attention of a document with a known token sums to one; with one, to one less the sink's."""
+    data = problem(K)
+    rng = np.random.default_rng(1)
+    theta = fit_scalars(data, PriorOptions(sink=sink), 5, 1e-9).theta
+    theta = replace(theta, a=scale * rng.normal(size=10))
+    C, weight = data.blocks[0].rows.toarray(), data.weights[0]
+    logits = np.where(C > 0, theta.a, -np.inf)
+    top = np.maximum(logits.max(axis=1), max(theta.log_sink, -1e300))
+    parts = C * np.exp(logits - top[:, None])
+    total = parts.sum(axis=1) + np.exp(theta.log_sink - top)
+    attention = parts / np.where(total > 0, total, 1)[:, None]
+    got = data.mean_attention(theta)
+    assert_allclose(got, weight @ attention / weight.sum(), rtol=1e-11, atol=1e-14)
+    if not sink:
+        assert got.sum() == pytest.approx(1 - weight[1] / weight.sum(), rel=1e-12)  # one document is empty
+    else:
+        assert got.sum() < 1
+
+
+def test_several_blocks_are_one_training_set(monkeypatch):
+    whole = problem(3, n=100)
+    monkeypatch.setattr(counts, "BLOCK", 30)
+    parts = problem(3, n=100)
+    assert [len(y) for y in parts.y] == [30, 30, 30, 10]
+    one, two = whole.statistics(), parts.statistics()
+    assert_allclose(one.presence, two.presence, rtol=1e-13)
+    assert_allclose(one.energy, two.energy, rtol=1e-13)
+    theta = fit_scalars(whole, PriorOptions(), 3, 1e-9).theta
+    assert whole.evaluate(theta).loss == pytest.approx(parts.evaluate(theta).loss, rel=1e-13)
+    assert_allclose(whole.evaluate(theta).a, parts.evaluate(theta).a, rtol=1e-10, atol=1e-13)
+    assert_allclose(whole.mean_attention(theta), parts.mean_attention(theta), rtol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("sink", [0.0, 0.5])
+def test_fit_embeddings_descends_and_repeats(K, sink):
+    def fit(threads: int, seed: int = 7):
+        values = []
+        trained, parts = fit_embeddings(
+            problem(K, threads=threads),
+            PriorOptions(sink=sink),
+            dim=5,
+            seed=np.random.RandomState(seed),
+            max_iter=60,
+            tolerance=1e-9,
+            watch=lambda state: values.append(state.value),
+        )
+        return trained, parts, values
+
+    trained, (E, p, v), values = fit(1)
+    assert values[-1] < 0.9 * values[0]
+    assert all(after <= before for before, after in zip(values, values[1:], strict=False))
+    assert len(values) == trained.outcome.steps + 1
+    m = 1 if K == 2 else K
+    assert (E.shape, p.shape, v.shape) == ((10, 5), (5,), (m, 5))
+    assert_allclose(trained.theta.a, E @ p, rtol=1e-12)
+    assert_allclose(trained.theta.B, v @ E.T, rtol=1e-12)
+    again, (E2, p2, v2), _ = fit(2)
+    assert E.tobytes() + p.tobytes() + v.tobytes() == E2.tobytes() + p2.tobytes() + v2.tobytes()
+    assert trained.theta.c.tobytes() == again.theta.c.tobytes()
+    assert not np.array_equal(fit(1, seed=8)[1][0], E)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_gradient_of_the_embeddings(K):
+    """The objective that `fit_embeddings` descends on has the gradient that it is given."""
+    seen = []
+    fit_embeddings(problem(K), PriorOptions(), 4, np.random.RandomState(0), 6, 0.0, seen.append)
+    for before, after in zip(seen[1:], seen[2:], strict=False):
+        if before.value == after.value:
+            continue
+        # Simpson needs the middle; the trapezium of the two slopes is exact to the third order in the step
+        step = after.theta - before.theta
+        middle = 0.5 * step @ (before.gradient + after.gradient)
+        assert after.value - before.value == pytest.approx(middle, rel=0.5)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_both_parametrisations_learn(K):
+    data = problem(K, n=300)
+    C, y = data.blocks[0].rows, data.y[0]
+    for theta in (
+        fit_scalars(data, PriorOptions(), 200, 1e-8).theta,
+        fit_embeddings(data, PriorOptions(), 8, np.random.RandomState(0), 200, 1e-8)[0].theta,
+    ):
+        F = scores(C, theta)
+        predicted = (F[0] > 0).astype(int) if K == 2 else F.argmax(axis=0)
+        assert np.mean(predicted == y) > 0.75
