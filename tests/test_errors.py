@@ -30,7 +30,9 @@ def test_refusal_with_and_without_a_cure():
     assert type(refusal("fit", "dim", "be even", 3)) is InputError
 
 
-@pytest.mark.parametrize("seen", [np.zeros((40, 40)), "a\nb" * 100, list(range(1000)), {"k": np.eye(3)}], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "seen", [np.zeros((40, 40)), "a\nb" * 100, list(range(1000)), {"k": np.eye(3)}], ids=lambda x: type(x).__name__
+)
 def test_a_message_is_one_line(seen):
     message = str(refusal("fit", "x", "be small", seen))
     assert "\n" not in message

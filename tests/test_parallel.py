@@ -45,7 +45,7 @@ def test_an_error_comes_through_and_stops_the_rest(threads):
             raise ZeroDivisionError("the first part")
         time.sleep(0.01)
 
-    with pytest.raises(ZeroDivisionError, match="^the first part$"):
+    with pytest.raises(ZeroDivisionError, match=r"^the first part$"):
         ordered_map(work, range(200), threads)
     assert len(begun) < 100
 

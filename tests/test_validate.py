@@ -47,7 +47,22 @@ def test_whole_numbers(value):
     check_number("fit", "x", value, 1, whole=True)
 
 
-BAD = [-1, -0.5, np.nan, np.inf, -np.inf, np.float32("nan"), "1", None, True, np.True_, [1], 1j, Decimal(1), Fraction(-1, 9)]
+BAD = [
+    -1,
+    -0.5,
+    np.nan,
+    np.inf,
+    -np.inf,
+    np.float32("nan"),
+    "1",
+    None,
+    True,
+    np.True_,
+    [1],
+    1j,
+    Decimal(1),
+    Fraction(-1, 9),
+]
 
 
 @pytest.mark.parametrize("value", BAD, ids=repr)
@@ -66,7 +81,9 @@ def test_above_and_none():
     check_number("fit", "x", 0, 0, none=True)
     refuses("fit: `x` must be a finite number above 0; saw 0.", check_number, "x", 0, 0, above=True)
     refuses("fit: `x` must be a finite number above 0 or None; saw 0.", check_number, "x", 0, 0, above=True, none=True)
-    refuses("fit: `x` must be a whole number of at least 2 or None; saw 1.", check_number, "x", 1, 2, whole=True, none=True)
+    refuses(
+        "fit: `x` must be a whole number of at least 2 or None; saw 1.", check_number, "x", 1, 2, whole=True, none=True
+    )
     refuses("fit: `x` must be a finite number of at least 0.25; saw 0.", check_number, "x", 0, 0.25)
 
 
@@ -98,7 +115,24 @@ def test_range(value, pair):
 
 @pytest.mark.parametrize(
     "value",
-    [0, -1, (2, 1), (0, 1), (1,), (1, 2, 3), (1.0, 2), "12", None, True, (True, 2), (1, None), {1, 2}, 1.5, (), np.array([1, 2])],
+    [
+        0,
+        -1,
+        (2, 1),
+        (0, 1),
+        (1,),
+        (1, 2, 3),
+        (1.0, 2),
+        "12",
+        None,
+        True,
+        (True, 2),
+        (1, None),
+        {1, 2},
+        1.5,
+        (),
+        np.array([1, 2]),
+    ],
     ids=repr,
 )
 def test_not_a_range(value):
@@ -156,7 +190,9 @@ def test_pandas():
 
 @pytest.mark.parametrize("other", [1, 1.5, b"bytes", ["a"], ("a",), True, np.arange(2)], ids=repr)
 def test_a_text_of_another_kind(other):
-    refuses(f"fit: `texts[2]` must be a string; saw {other!r}. Cure: convert it with str().", check_texts, ["a", "b", other])
+    refuses(
+        f"fit: `texts[2]` must be a string; saw {other!r}. Cure: convert it with str().", check_texts, ["a", "b", other]
+    )
 
 
 # check_labels
@@ -209,9 +245,18 @@ RULE = "fit: `labels` must be strings, integers or booleans, all of one kind; sa
         ([("a",), ("b",)], "tuples (labels[0] = ('a',)). Cure: convert them all with str()."),
         (np.array([[0, 1], [1, 0]]), "lists (labels[0] = [0, 1]). Cure: convert them all with str()."),
         ([np.arange(2), np.arange(2)], "ndarrays (labels[0] = array([0, 1])). Cure: convert them all with str()."),
-        (["a", None], "strings (labels[0] = 'a'), missing values (labels[1] = None). Cure: drop the rows without a label."),
-        ([np.nan, "b"], "missing values (labels[0] = nan), strings (labels[1] = 'b'). Cure: drop the rows without a label."),
-        (["a", Unknown()], "strings (labels[0] = 'a'), missing values (labels[1] = <NA>). Cure: drop the rows without a label."),
+        (
+            ["a", None],
+            "strings (labels[0] = 'a'), missing values (labels[1] = None). Cure: drop the rows without a label.",
+        ),
+        (
+            [np.nan, "b"],
+            "missing values (labels[0] = nan), strings (labels[1] = 'b'). Cure: drop the rows without a label.",
+        ),
+        (
+            ["a", Unknown()],
+            "strings (labels[0] = 'a'), missing values (labels[1] = <NA>). Cure: drop the rows without a label.",
+        ),
         ([None, None], "missing values (labels[0] = None). Cure: drop the rows without a label."),
         ([b"a", b"b"], "bytes (labels[0] = b'a'). Cure: convert them all with str()."),
     ],

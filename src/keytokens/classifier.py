@@ -45,7 +45,8 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     empty_: Float
     log_sink_: float
 
-    def _check_options(self) -> None:
+    def check_options(self) -> None:
+        """Refuse options that break a rule, as `fit` does before it begins."""
         owner = type(self).__name__
         check_choice(owner, "counts", self.counts, COUNTS)
         check_choice(owner, "parameters", self.parameters, ("scalars", "embeddings"))
@@ -245,7 +246,7 @@ class AttentionClassifier(_Attention):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AttentionClassifier:
         """Fit to counts X (n, V), dense or sparse."""
-        self._check_options()
+        self.check_options()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.signed_ = _least(X) < 0
@@ -359,6 +360,11 @@ class KeyTokenClassifier(_Attention):
         tags.input_tags.one_d_array = True
         return tags
 
+    def check_options(self) -> None:
+        """Refuse options that break a rule, as `fit` does before it begins."""
+        super().check_options()
+        self._limits()
+
     def _limits(self) -> Limits:
         owner = type(self).__name__
         ngrams = check_range(owner, "ngrams", self.ngrams)
@@ -373,12 +379,11 @@ class KeyTokenClassifier(_Attention):
 
     def fit(self, texts: Iterable[str], labels: Iterable[Any], sample_weight: Any = None) -> KeyTokenClassifier:
         """Fit to texts and their labels: strings, integers or booleans, all of one kind, two classes or more."""
-        self._check_options()
-        limits = self._limits()
+        self.check_options()
         texts = check_texts("fit", texts)
         y = check_labels("fit", labels, len(texts))
         weight = self._sample_weight(sample_weight, len(texts))
-        vocabulary, counts = build(texts, limits, self._threads)
+        vocabulary, counts = build(texts, self._limits(), self._threads)
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)

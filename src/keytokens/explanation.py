@@ -310,7 +310,7 @@ class Explanation:
         if flipped.status != "none":
             gone = np.ones(ballot.tokens, np.bool_)
             gone[list(flipped.indices)] = False
-            after = proofs.probability_range(proofs.range_deleting(ballot.take(gone), 0))[0]
+            after = proofs.probability_of(ballot.take(gone))
         ends = proofs.ranges_deleting(ballot, DELETIONS) if known else []
         deletions = {m: proofs.probability_range(both) for m, both in zip(DELETIONS, ends, strict=False)}
         certificate = Certificate(
@@ -388,6 +388,10 @@ def _times(number: int, unit: str) -> str:
     return f"{number} {unit if number != 1 else unit[:-1]}"
 
 
+def _no_fewer(size: int) -> str:
+    return {1: "Nothing less does.", 2: "No single token does."}.get(size, f"No {size - 1} tokens do.")
+
+
 def _at_least(probability: float) -> str:
     """Two decimals, rounded down: what is said must be true."""
     return f"{math.floor(probability * 100) / 100:.2f}"
@@ -403,11 +407,11 @@ def _sentence(c: Certificate, kept: FormalSet, gone: FormalSet, ballot: Ballot) 
     if kept.size == 0:
         parts = [f"The label is fixed without any token: whatever is deleted, {stays}."]
     elif kept.status == "minimum":
-        parts = [
-            f"{kept.size} of {_times(c.tokens, 'tokens')} fix the label: whatever other tokens are deleted, {stays}."
-        ]
+        verb = "fixes" if kept.size == 1 else "fix"
+        of_all = f"{kept.size} of {_times(c.tokens, 'tokens')}"
+        parts = [f"{of_all} {verb} the label: whatever other tokens are deleted, {stays}."]
         if kept.size > 1 or ballot.has_sink:
-            parts.append(f"No {_times(kept.size - 1, 'tokens')} do." if kept.size > 1 else "No fewer do.")
+            parts.append(_no_fewer(kept.size))
     else:
         parts = [
             f"These {kept.size} of {_times(c.tokens, 'tokens')} fix the label against all {len(c.support)} rivals: "
@@ -418,7 +422,7 @@ def _sentence(c: Certificate, kept: FormalSet, gone: FormalSet, ballot: Ballot) 
         where = "" if ballot.has_sink else " that leaves a known token"
         parts.append(f"No deletion{where} changes the label.")
     else:
-        fewer = f" No {gone.size - 1} do." if gone.size > 1 else ""
+        fewer = f" {_no_fewer(gone.size)}" if gone.size > 1 else ""
         these = "this token" if gone.size == 1 else f"these {gone.size} tokens"
         parts.append(
             f"Deleting {these} makes it {gone.label_after!r} (the probability of {label} is then "

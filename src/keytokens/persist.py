@@ -190,8 +190,7 @@ def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -
         tokens = contents["vocabulary"].decode("utf-8").split("\n")[:-1]
         classes = np.array(record["classes"])
         model = KeyTokenClassifier(**{name: _option(value) for name, value in record["options"].items()})
-        model._check_options()
-        model._limits()
+        model.check_options()
         _check_arrays(arrays, len(tokens), len(classes))
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
         raise _unreadable(folder, f"its contents do not fit together ({error})") from error

@@ -34,7 +34,9 @@ def random_counts(rng: np.random.Generator, n: int = 13, V: int = 7, density: fl
     return sparse.csr_matrix(counts.astype(float))
 
 
-def random_parameters(rng: np.random.Generator, m: int, V: int = 7, sink: bool = True, scale: float = 1.0) -> Parameters:
+def random_parameters(
+    rng: np.random.Generator, m: int, V: int = 7, sink: bool = True, scale: float = 1.0
+) -> Parameters:
     return Parameters(
         a=scale * rng.normal(size=V),
         B=2 * rng.normal(size=(m, V)),

@@ -70,7 +70,9 @@ def test_gradient_is_the_derivative(m, sink, scale, seed):
     rng = np.random.default_rng(seed)
     C, theta = random_counts(rng), random_parameters(rng, m, sink=sink, scale=scale)
     if scale == 400.0:  # the road that shifts each document by its own maximum, with soft attention in some of them
-        theta = replace(theta, a=np.array([900.0, 899.5, 0.3, 0.0, -0.7, 901.0, 450.0]), log_sink=0.2 if sink else -np.inf)
+        theta = replace(
+            theta, a=np.array([900.0, 899.5, 0.3, 0.0, -0.7, 901.0, 450.0]), log_sink=0.2 if sink else -np.inf
+        )
         assert theta.weights is None
     y = rng.integers(0, max(2, m), C.shape[0])
     weight = rng.random(C.shape[0]) + 0.1

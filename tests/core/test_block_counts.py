@@ -46,7 +46,9 @@ def test_products(shape, density):
         assert_allclose(np.array(block.times([*X], threads)), X @ dense.T, rtol=1e-12, atol=1e-12)
         assert_allclose(np.array(block.transposed_times([*R], threads)), R @ dense, rtol=1e-12, atol=1e-12)
         assert_allclose(np.array(block.column_sums(np.square, [*R], threads)), R @ dense**2, rtol=1e-12, atol=1e-12)
-        assert_allclose(np.array(block.column_sums(np.ones_like, [*R], threads)), R @ (dense > 0), rtol=1e-12, atol=1e-12)
+        assert_allclose(
+            np.array(block.column_sums(np.ones_like, [*R], threads)), R @ (dense > 0), rtol=1e-12, atol=1e-12
+        )
 
 
 @given(st.integers(0, 30), st.integers(0, 12), st.floats(0, 1), st.integers(0, 99))
@@ -93,7 +95,9 @@ def test_blocks_add_up_to_the_whole(monkeypatch, n):
     by_threads = []
     for threads in (1, 2, 3):
         forward = np.concatenate([block.times([x], threads)[0] for block in blocks])
-        back = sum(block.transposed_times([part], threads)[0] for block, part in zip(blocks, np.split(r, ends), strict=True))
+        back = sum(
+            block.transposed_times([part], threads)[0] for block, part in zip(blocks, np.split(r, ends), strict=True)
+        )
         by_threads.append(forward.tobytes() + back.tobytes())
     assert by_threads[0] == by_threads[1] == by_threads[2]
     assert forward.tobytes() == whole.times([x], 1)[0].tobytes()  # each row is one sum, in whatever block it stands

@@ -87,7 +87,7 @@ def test_pull_back_is_the_derivative(m, sink):
 
 @pytest.mark.parametrize("lengths", ["equal", "different"])
 def test_one_step_is_a_count(lengths):
-    """p_0 = 0, E_0 v = 0, no sink: -dE v = alpha / 2 |v|^2, alpha_s = (1/n) sum_i y_i c_s / T_i; and rows lie along v."""
+    """p_0 = 0, E_0 v = 0, no sink: -dE v = alpha / 2 |v|^2 with alpha_s = (1/n) sum_i y_i c_s / T_i; rows along v."""
     rng = np.random.default_rng(8)
     n, V, dim = 50, 9, 6
     T = np.full(n, 8) if lengths == "equal" else rng.integers(1, 30, n)

@@ -58,7 +58,7 @@ def test_statistics_are_sums_over_documents(K):
 @pytest.mark.parametrize("options", [PriorOptions(), PriorOptions(0.7, 2.0, 0.0, 5.0)], ids=["default", "other"])
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_prior_follows_the_formula(K, options):
-    C, y, weight, seen = seen_by(K)
+    C, _, weight, seen = seen_by(K)
     prior = prior_of(seen, options)
     T = weight @ C.sum(axis=1) / weight.sum()
     df = weight @ (C > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def test_values_never_rise_and_watch_sees_every_state():
     assert seen[0].theta.tolist() == [-1.2, 1.0]
     assert seen[-1] is outcome.state
     values = [state.value for state in seen]
-    assert all(after <= before for before, after in zip(values, values[1:], strict=False))
+    assert all(after <= before for before, after in pairwise(values))
     assert [state.evaluations for state in seen] == sorted(state.evaluations for state in seen)
 
 
@@ -109,7 +110,7 @@ def test_float32_stays_float32():
 
 
 def test_converged_within_the_tolerance():
-    objective, answer, diagonal = quadratic(2, spread=0.0)
+    objective, _, diagonal = quadratic(2, spread=0.0)
     loose, tight = (run(LBFGS(objective, 1 / diagonal, tolerance=t), np.zeros(12), 500) for t in (1e-2, 1e-10))
     assert loose.status is tight.status is Status.CONVERGED
     assert loose.steps < tight.steps

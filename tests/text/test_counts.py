@@ -89,7 +89,22 @@ def check(texts: list[str], limits: Limits) -> None:
 def chatter(n_texts: int, seed: int = 0, longest: int = 12) -> list[str]:
     """Texts of few words, so that n-grams return; some empty, some with masks, tags and words beyond ASCII."""
     rng = random.Random(seed)
-    words = ["a", "b", "C", "not", "good", "bad!!", "été", "漢字", "extraordinary", "extraordinarily", MASK, "<br />", "?", "'"]
+    words = [
+        "a",
+        "b",
+        "C",
+        "not",
+        "good",
+        "bad!!",
+        "été",
+        "漢字",
+        "extraordinary",
+        "extraordinarily",
+        MASK,
+        "<br />",
+        "?",
+        "'",
+    ]
     weights = [9, 8, 7, 6, 5, 5, 3, 3, 2, 2, 2, 2, 1, 1]
     return [" ".join(rng.choices(words, weights, k=rng.randint(0, longest))) for _ in range(n_texts)]
 
@@ -104,7 +119,9 @@ def test_build_and_count_hostile_texts(texts, limits):
     check(texts, limits)
 
 
-@pytest.mark.parametrize("limits", [Limits((1, 3), (1, 2)), Limits((2, 4), (2, 3)), Limits((1, 2), (1, 2), max_tokens=30)], ids=repr)
+@pytest.mark.parametrize(
+    "limits", [Limits((1, 3), (1, 2)), Limits((2, 4), (2, 3)), Limits((1, 2), (1, 2), max_tokens=30)], ids=repr
+)
 def test_many_pieces(limits):
     texts = chatter(2 * PIECE + 57, seed=1, longest=5)
     texts[PIECE:PIECE] = ["only in this piece"] * 3
@@ -177,11 +194,14 @@ def test_masking_a_word_removes_the_ngrams_that_touch_it(text, data):
     masked = text[:start] + MASK + text[end:]
     # not where the word was half of a tag: that would be another text altogether
     assume(words_of(masked) == [*words[:at], MASK, *words[at + 1 :]])
-    grams = set(ngrams_of(words, 1, 3)) | set(ngrams_of(words[:at] + words[at + 1 :], 1, 3))  # the gap makes none of these
+    grams = set(ngrams_of(words, 1, 3)) | set(
+        ngrams_of(words[:at] + words[at + 1 :], 1, 3)
+    )  # the gap makes none of these
     tokens = [gram for gram in sorted(grams) if MASK not in gram]
     vocabulary = Vocabulary.from_tokens([" ".join(gram) for gram in tokens])
     touched = [
-        sum(tuple(words[i : i + len(gram)]) == gram for i in range(max(0, at - len(gram) + 1), at + 1)) for gram in tokens
+        sum(tuple(words[i : i + len(gram)]) == gram for i in range(max(0, at - len(gram) + 1), at + 1))
+        for gram in tokens
     ]
     before, after = (count([t], vocabulary).toarray()[0] for t in (text, masked))
     assert (before - after).tolist() == touched

@@ -19,7 +19,7 @@ def array(keys: list[int]) -> np.ndarray:
 
 
 def crowded(bits: int, size: int) -> np.ndarray:
-    """Distinct keys that all begin at one of two slots of a table of this size: the last one, so that it wraps, and slot 3."""
+    """Distinct keys that all begin at slot 3 or at the last slot of a table of this size, where chains wrap."""
     keys = np.random.default_rng(0).integers(0, 2**64, size << (bits + 1), np.uint64)
     slots = tables._slots(keys, bits, 0)
     chosen = np.unique(keys[(slots == (1 << bits) - 1) | (slots == 3)])[:size]

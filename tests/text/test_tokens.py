@@ -70,7 +70,9 @@ def test_spans_of_all_characters_in_one_text():
 
 def test_no_word_holds_what_separates_words():
     """A word's form stays one word when words are joined by spaces and texts by newlines."""
-    forms = {normalise(chr(code)) for first, last in (*LETTERS, *IDEOGRAPHS, *SYMBOLS) for code in range(first, last + 1)}
+    forms = {
+        normalise(chr(code)) for first, last in (*LETTERS, *IDEOGRAPHS, *SYMBOLS) for code in range(first, last + 1)
+    }
     assert not [form for form in forms if set(form) & set(" \n!?<>\0" + MASK)]
 
 
@@ -107,7 +109,15 @@ def test_ideographs_are_han_and_hiragana():
         for code in range(sys.maxunicode + 1)
         if code not in SURROGATES and unicodedata.category(chr(code)) in ("Lo", "Lm", "Nl")
     ]
-    prefixes = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "HENTAIGANA", "IDEOGRAPHIC", "HANGZHOU", "VERTICAL IDEOGRAPHIC")
+    prefixes = (
+        "CJK UNIFIED",
+        "CJK COMPATIBILITY IDEOGRAPH",
+        "HIRAGANA",
+        "HENTAIGANA",
+        "IDEOGRAPHIC",
+        "HANGZHOU",
+        "VERTICAL IDEOGRAPHIC",
+    )
     named = {code for code, name in names if name.startswith(prefixes)}
     pinned = {code for first, last in IDEOGRAPHS for code in range(first, last + 1)}
     assert pinned == named or (unicodedata.unidata_version != "14.0.0" and pinned < named)
@@ -123,6 +133,8 @@ def test_character_class_is_the_inside_of_brackets():
     assert re.findall(f"[{character_class(((97, 98),), ((100, 100),))}]", "abcde") == ["a", "b", "d"]
 
 
-@pytest.mark.parametrize("word, form", [("Σ", "σ"), ("ΟΔΟΣ", "οδος"), ("Straße", "straße"), ("İ", "i\u0307"), ("Å", "å")])
+@pytest.mark.parametrize(
+    "word, form", [("Σ", "σ"), ("ΟΔΟΣ", "οδος"), ("Straße", "straße"), ("İ", "i\u0307"), ("Å", "å")]
+)
 def test_normalise(word, form):
     assert normalise(word) == form

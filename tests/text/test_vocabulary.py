@@ -41,7 +41,9 @@ def test_names_are_tokens(tokens, data):
 @given(vocabularies, st.lists(st.lists(words, max_size=8).map(" ".join), max_size=4))
 def test_every_known_ngram_is_found_and_no_other(tokens, texts):
     vocabulary = Vocabulary.from_tokens(tokens)
-    expected = [[grams[tuple(t.split(" "))] for t in tokens] for grams in (ngrams_of(t.split(" "), 1, 4) for t in texts)]
+    expected = [
+        [grams[tuple(t.split(" "))] for t in tokens] for grams in (ngrams_of(t.split(" "), 1, 4) for t in texts)
+    ]
     assert count(texts, vocabulary).toarray().tolist() == expected
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "breach",
     "drop",
     "guarantee",
+    "probability_of",
     "probability_range",
     "range_deleting",
     "range_deleting_exactly",
@@ -310,6 +311,11 @@ def probability_range(margins: ArrayLike) -> tuple[float, float]:
     """
     low, high = np.asarray(margins, dtype=np.float64).reshape(-1, 2).T
     return _probability(low), _probability(high)
+
+
+def probability_of(ballot: Ballot) -> float:
+    """The probability of the label on the document as it is."""
+    return _probability(np.array([Items.of(ballot, r).whole.value for r in range(len(ballot.rivals))]))
 
 
 def _probability(margins: FloatArray) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated, Any
 
@@ -26,6 +25,8 @@ app = typer.Typer(
 )
 for command in (demo, fit, predict, explain):
     app.command()(command)
+
+_INTERRUPTED = 130
 
 # what the parser raises: typer has its base class from click, from outside or inside of itself, as its version likes
 _ParserRefusal: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -52,19 +53,18 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None) -> int:
     """Run a command and return its exit code; whatever goes wrong for a known reason is one line on stderr."""
     try:
-        return int(app(args=arguments, prog_name="keytokens", standalone_mode=False) or 0)
+        code = int(app(args=arguments, prog_name="keytokens", standalone_mode=False) or 0)
     except KeyTokensError as error:
         return _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted; what was there before is unchanged.", 130)
+        code = _INTERRUPTED
     except MemoryError:
         return _fail("not enough memory for this much data.", 2)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except _ParserRefusal as error:
         message = error.format_message()
         return _fail(f"{message.rstrip('.')}. Cure: see `keytokens --help` or `keytokens COMMAND --help`.", 2)
+    # some versions of typer turn Ctrl-C into this code themselves
+    return _fail("interrupted; what was there before is unchanged.", code) if code == _INTERRUPTED else code
 
 
 def _fail(message: str, code: int) -> int:

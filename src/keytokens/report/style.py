@@ -28,7 +28,7 @@ _RULES = """
 & h1{font-size:1.7rem;line-height:1.2;margin:0 0 .6rem;font-weight:650;letter-spacing:-.01em}
 & h2{font-size:1.15rem;line-height:1.3;margin:0 0 .9rem;font-weight:650}
 & .kt-one{padding:1rem}
-& .kt-head{display:flex;flex-wrap:wrap;gap:1rem 2.5rem;align-items:flex-end;justify-content:space-between}
+& .kt-head{display:flex;flex-wrap:wrap;gap:1rem 2.5rem;align-items:flex-start;justify-content:space-between}
 & .kt-label{font-size:1.9rem;line-height:1.15;font-weight:680;letter-spacing:-.015em}
 & .kt-soft{color:var(--kt-soft);font-size:.87rem}
 & .kt-figures{color:var(--kt-soft);font-variant-numeric:tabular-nums}
@@ -56,10 +56,12 @@ _RULES = """
 & th,& td{padding:.2rem .5rem .2rem 0;text-align:left;vertical-align:baseline;border:0;
  border-bottom:1px solid var(--kt-line);white-space:normal;max-width:none;font-weight:400;line-height:1.45}
 & td:last-child,& th:last-child{padding-right:0}
-& thead th{color:var(--kt-soft);font-size:.8rem}
+& thead th{color:var(--kt-soft);font-size:.8rem;vertical-align:bottom;line-height:1.25;overflow-wrap:normal}
 & .kt-num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+& thead .kt-num{white-space:normal}
 & .kt-wide{width:34%;min-width:3rem}
-& td:first-child{min-width:5.5rem}
+& td:first-child{min-width:6.4rem}
+& .kt-many .kt-wide{width:16%;min-width:2rem}
 & .kt-classes .kt-wide{width:50%}
 & svg{display:block;width:100%;height:.6rem;overflow:visible}
 & .kt-track{fill:var(--kt-line)}

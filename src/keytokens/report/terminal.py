@@ -63,7 +63,12 @@ def explanation_text(e: Explanation, *, colour: bool, width: int) -> str:
 def key_tokens_text(found: Mapping[Any, Sequence[KeyToken]], colour: bool, width: int) -> str:
     """The most decisive tokens of each class."""
     width = max(width, NARROWEST)
-    return "\n\n".join(_key_tokens_of(label, tokens, colour, width) for label, tokens in found.items()) + "\n"
+    first = next(iter(found), None)
+
+    def hue(label: Any) -> tuple[str, ...]:  # two classes have the colours of their tokens in the texts
+        return _hue(-1.0 if len(found) == 2 and label == first else 1.0, colour)
+
+    return "\n\n".join(_key_tokens_of(label, tokens, hue(label), width) for label, tokens in found.items()) + "\n"
 
 
 # --- characters
@@ -245,16 +250,6 @@ def _listed(rows: Sequence[tuple[str, float]], colour: bool, width: int) -> list
     return ["".join(line) for line in lines]
 
 
-def _columns(rows: Sequence[tuple[str, str, float]], colour: bool, width: int) -> list[str]:
-    """Names to the left, figures beside the longest of them, each in the colour of its side."""
-    names = [_safe(one_line(name)) for name, _, _ in rows]
-    room = min(max(map(_cells, names), default=0), width)
-    return [
-        f"  {_styled(name, _hue(x, colour))}{' ' * max(room - _cells(name), 0)}  {figures}"
-        for name, (_, figures, x) in zip(names, rows, strict=True)
-    ]
-
-
 def _hue(x: float, colour: bool) -> tuple[str, ...]:
     if not colour:
         return ()
@@ -265,12 +260,18 @@ def _ascii(number: str) -> str:
     return number.replace("−", "-")
 
 
-def _key_tokens_of(label: Any, tokens: Sequence[KeyToken], colour: bool, width: int) -> str:
-    rows = [(token.token, _figures(label, token), token.contribution) for token in tokens]
-    return "\n".join([_wrapped(f"Key tokens for {quoted(label)}", width), *_columns(rows, colour, width)])
+def _key_tokens_of(label: Any, tokens: Sequence[KeyToken], hue: tuple[str, ...], width: int) -> str:
+    """Names to the left, figures beside the longest of them."""
+    names = [_safe(one_line(token.token)) for token in tokens]
+    room = max(map(_cells, names), default=0)
+    rows = [
+        f"  {_styled(name, hue)}{' ' * (room - _cells(name))}  {_figures(label, token)}"
+        for name, token in zip(names, tokens, strict=True)
+    ]
+    return "\n".join([_wrapped(f"Key tokens for {quoted(label)}", width), *rows])
 
 
 def _figures(label: Any, token: KeyToken) -> str:
     own = token.counts.get(label, 0)
-    texts = f"in {own:,} texts of the class, {sum(token.counts.values()) - own:,} of others"
-    return f"{_ascii(signed(token.contribution)):>9}  {texts}"
+    others = sum(token.counts.values()) - own
+    return f"{_ascii(signed(token.contribution)):>9}  in {own:,} texts of the class, {others:,} others"

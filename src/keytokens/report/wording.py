@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -75,14 +76,17 @@ def figure(x: float) -> str:
 
 
 def signed(x: float) -> str:
-    """Three decimals, more for what is small, with a sign that aligns.
+    """Three decimals, more for what is small and fewer for what is large, with a sign that aligns.
 
-    >>> signed(-0.25), signed(0.0), signed(0.00012)
-    ('−0.250', '0.000', '+0.00012')
+    >>> signed(-0.25), signed(0.0), signed(0.00012), signed(-123.45)
+    ('−0.250', '0.000', '+0.00012', '−123.5')
     """
     if x == 0:
         return "0.000"
-    number = f"{x:+.3f}" if abs(x) >= 0.0095 else f"{x:+.2g}"
+    if abs(x) < 0.0095:
+        number = f"{x:+.2g}"
+    else:
+        number = f"{x:+.1f}" if abs(x) >= 10 else f"{x:+.3f}"
     return number.replace("-", "−")
 
 
@@ -127,15 +131,13 @@ class TokenTotal(NamedTuple):
 
 def totals(e: Explanation) -> list[TokenTotal]:
     """Every known token of the text, greatest contribution first."""
-    found: dict[str, TokenTotal] = {}
-    for use in e.tokens:
-        old = found.get(use.text, TokenTotal(use.text, 0, 0.0, use.value, 0.0))
-        found[use.text] = old._replace(
-            times=old.times + 1,
-            attention=old.attention + use.attention,
-            contribution=old.contribution + use.contribution,
-        )
-    return sorted(found.values(), key=lambda total: -total.contribution)
+    times = Counter(use.text for use in e.tokens)
+    one = {use.text: use for use in e.tokens}  # all occurrences of a token have the same figures
+    found = [
+        TokenTotal(name, n, n * one[name].attention, one[name].value, n * one[name].contribution)
+        for name, n in times.items()
+    ]
+    return sorted(found, key=lambda total: -total.contribution)
 
 
 class ShownSet(NamedTuple):
@@ -149,7 +151,9 @@ class ShownSet(NamedTuple):
 
 
 def formal_sets(e: Explanation) -> list[ShownSet]:
-    """Sufficient and flip sets, of tokens and of words."""
+    """Sufficient and flip sets, of tokens and of words; none if no token is known."""
+    if not e.certificate.tokens:
+        return []
     tokens = [
         _shown(e, "Sufficient tokens", "Whatever other tokens are deleted, the label stays.", e.sufficient),
         _shown(e, "Flip tokens", _after("Deleting", e.flip), e.flip),
@@ -180,12 +184,7 @@ def _after(doing: str, found: FormalSet) -> str:
 
 def _shown(e: Explanation, title: str, says: str, found: FormalSet) -> ShownSet:
     total = e.certificate.tokens if found.unit == "tokens" else len(e.document.words)
-    if not e.certificate.tokens:
-        size = "The text has no known token."
-    elif found.status == "none":
-        size = _nothing_flips(e, found.unit)
-    else:
-        size = _size(found, total)
+    size = _nothing_flips(e, found.unit) if found.status == "none" else _size(found, total)
     return ShownSet(title, says if found.items else "", size, found.items, found.unit)
 
 
@@ -217,8 +216,8 @@ def _proved(found: FormalSet, total: int) -> str:
 def notes(e: Explanation) -> list[str]:
     """What the numbers mean, and what is not covered."""
     c = e.certificate
-    unit = "token is a word or a run of neighbouring words that the model knows"
-    said = [f"{c.covers} The sentence counts {c.unit}: a {unit}."]
+    tokens = "words, or runs of neighbouring words, that the model knows"
+    said = [f"{c.covers} The sentence above counts {c.unit}: {tokens}."]
     if not c.tokens:
         return said
     sink = f", with the sink's own {signed(e.sink)}," if e.sink else ""

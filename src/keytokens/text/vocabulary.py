@@ -93,15 +93,15 @@ class Vocabulary:
 
     def names(self, columns: NDArray[np.int32]) -> list[str]:
         """The tokens of some columns, without making the others."""
-        return [self._name(node) for node in self._node_of_column[columns].tolist()]
-
-    def _name(self, node: int) -> str:
-        ending = []
+        nodes = self._node_of_column[columns]
+        ends = [""] * len(nodes)
         for level in reversed(self.levels):
-            if node >= level.start:
-                node, word = divmod(int(level.keys[node - level.start]), len(self.words))
-                ending.append(self.words[word])
-        return " ".join([self.words[node], *reversed(ending)])
+            longer = np.flatnonzero(nodes >= level.start)
+            prefix, last = np.divmod(level.keys[nodes[longer] - level.start], np.uint64(len(self.words)))
+            nodes[longer] = prefix
+            for i, word in zip(longer.tolist(), last.tolist(), strict=True):
+                ends[i] = f" {self.words[word]}{ends[i]}"
+        return [self.words[node] + end for node, end in zip(nodes.tolist(), ends, strict=True)]
 
     @functools.cached_property
     def sizes(self) -> NDArray[np.int32]:
