@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import keytokens as kt
+from keytokens import text
 
 from .corpus import reviews, topics
 
@@ -66,7 +67,7 @@ def test_same_bits_with_any_threads(parameters):
 
 def test_the_text_front_is_the_array_core(two):
     clf, texts, labels = two
-    counts = kt.text.count(texts, clf.vocabulary_).astype(np.float32)
+    counts = text.count(texts, clf.vocabulary_).astype(np.float32)
     core = kt.AttentionClassifier().fit(counts, labels)
     np.testing.assert_array_equal(core.attention_, clf.attention_)
     np.testing.assert_array_equal(core.predict_proba(counts), clf.predict_proba(texts))
@@ -81,7 +82,7 @@ def test_to_embeddings_gives_the_same_f(make, sink):
     E, p, v = found
     assert E.shape == (len(clf.vocabulary_), 16)
     assert p.shape == (16,)
-    counts = kt.text.count([*texts, "nothing known"], clf.vocabulary_)
+    counts = text.count([*texts, "nothing known"], clf.vocabulary_)
     expected = clf.decision_function([*texts, "nothing known"])
     np.testing.assert_allclose(found.scores(counts), expected, atol=1e-12)
     if sink == 0:  # the formula of the paper, written out
@@ -106,7 +107,7 @@ def test_sample_weight_counts_like_repetition():
     weight = np.random.RandomState(0).randint(0, 3, 60)
     repeated = [i for i, w in enumerate(weight) for _ in range(w)]
     # a text of weight 0 still lends its words to the vocabulary: give both fits the same one through the array core
-    _, counts = kt.text.build(texts, kt.text.Limits())
+    _, counts = text.build(texts, text.Limits())
     y = np.array(labels)
     one = kt.AttentionClassifier(tol=1e-9).fit(counts.astype(float), y, sample_weight=weight)
     two = kt.AttentionClassifier(tol=1e-9).fit(counts[repeated].astype(float), y[repeated])
@@ -175,7 +176,7 @@ def test_key_tokens(two, four):
 def test_key_tokens_are_mean_contributions(two):
     clf, texts, _ = two
     record = clf.key_tokens(1)["pos"][0]
-    by_hand = [sum(t.contribution for t in clf.explain(text).tokens if t.text == record.token) for text in texts]
+    by_hand = [sum(t.contribution for t in clf.explain(one).tokens if t.text == record.token) for one in texts]
     assert record.contribution == pytest.approx(np.mean(by_hand), rel=1e-4)
 
 
@@ -242,7 +243,7 @@ def test_wrong_options_are_refused_in_one_line(options, message):
             "fit: `texts[1]` must be a string; saw None. Cure: drop or fill the missing texts first.",
         ),
         (["a", 3], [0, 1], "fit: `texts[1]` must be a string; saw 3. Cure: convert it with str()."),
-        (["a", "b"], [0], "fit: `labels` must have one entry for each of the 2 texts; saw '1 labels'."),
+        (["a", "b"], [0], "fit: `labels` must have one entry for each of the 2 texts; saw 1 labels."),
         (
             ["a", "b"],
             [0, "x"],

@@ -1,23 +1,59 @@
-"""keytokens: a text classifier that shows, and proves, which tokens decide."""
+"""keytokens: a text classifier that shows, and proves, which tokens decide.
+
+The shelf is lazy: a name is imported when it is first asked for, so `import keytokens` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
-from .classifier import AttentionClassifier, KeyTokenClassifier
-from .errors import DataError, InputError, KeyTokensError, MissingExtra, ModelError, OutputError
-from .explanation import Explanation
-from .persist import load
-from .text import MASK
+
+if TYPE_CHECKING:
+    from .classifier import AttentionClassifier, KeyTokenClassifier
+    from .errors import DataError, InputError, KeyTokensError, MissingExtra, ModelError, OutputError
+    from .explanation import Explanation
+    from .persist import load
+    from .text import MASK
 
 __all__ = [
+    "MASK",
     "AttentionClassifier",
     "DataError",
     "Explanation",
     "InputError",
     "KeyTokenClassifier",
     "KeyTokensError",
-    "MASK",
     "MissingExtra",
     "ModelError",
     "OutputError",
     "__version__",
     "load",
 ]
+
+_HOME = {
+    "AttentionClassifier": "classifier",
+    "DataError": "errors",
+    "Explanation": "explanation",
+    "InputError": "errors",
+    "KeyTokenClassifier": "classifier",
+    "KeyTokensError": "errors",
+    "MASK": "text",
+    "MissingExtra": "errors",
+    "ModelError": "errors",
+    "OutputError": "errors",
+    "load": "persist",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'keytokens' has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -311,8 +311,10 @@ class Explanation:
             gone = np.ones(ballot.tokens, np.bool_)
             gone[list(flipped.indices)] = False
             after = proofs.probability_of(ballot.take(gone))
-        ends = proofs.ranges_deleting(ballot, DELETIONS) if known else []
-        deletions = {m: proofs.probability_range(both) for m, both in zip(DELETIONS, ends, strict=False)}
+        deletions = {}
+        if known:
+            ends = proofs.ranges_deleting(ballot, DELETIONS)
+            deletions = {m: proofs.probability_range(both) for m, both in zip(DELETIONS, ends, strict=True)}
         certificate = Certificate(
             label=self.label,
             logit=self.logit,

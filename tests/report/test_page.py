@@ -48,6 +48,15 @@ def test_tokens_cannot_inject(models, names):
     assert all(wording.one_line(name) in shown for name in spelled)
 
 
+@given(tag=st.sampled_from(["<b>", "<img src=x onerror=alert(1)>", "<!-- x -->", "</div>", "&", '">']))
+def test_markup_inside_a_token_is_text(models, tag):
+    """Two words with a tag between them are one token: its stretch of text holds the tag."""
+    text = f"a{tag}great {tag} film"
+    e = models["two"].explain(text)
+    assert any(tag in text[use.start : use.end] for use in e.tokens)
+    assert Reader(explanation_page(e)).text["kt-text"] == [text]
+
+
 @given(source=sources, text=texts)
 def test_page_is_text_without_controls(models, source, text):
     page = explanation_page(models[source].explain(text))

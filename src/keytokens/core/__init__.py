@@ -1,0 +1,1 @@
+"""The mathematics of the model on counts: no strings, no files."""

@@ -195,12 +195,13 @@ def _key(e: Explanation, colour: bool, width: int) -> str:
         key = f"Key: + speaks {positive}, - {negative}; [sufficient set], {{flip set}}."
         return _wrapped(key, width)
     entries = [
-        f"{_styled('blue', (_POSITIVE,))} speaks {_safe(positive)}",
-        f"{_styled('orange', (_NEGATIVE,))} {_safe(negative)}",
-        _styled("sufficient set", (_UNDERLINE,)),
-        _styled("flip set", (_REVERSE,)),
+        ("blue", f" speaks {_safe(positive)}", _POSITIVE),
+        ("orange", f" speaks {_safe(negative)}", _NEGATIVE),
+        ("sufficient set", "", _UNDERLINE),
+        ("flip set", "", _REVERSE),
     ]
-    return ", ".join(entries)
+    styled = [(_cells(name + says), _styled(name, (code,)) + says) for name, says, code in entries]
+    return "\n".join(_packed(styled, width))
 
 
 # --- what is said of it
@@ -236,18 +237,23 @@ def _formal_set(shown: ShownSet, colour: bool, width: int) -> str:
 
 
 def _listed(rows: Sequence[tuple[str, float]], colour: bool, width: int) -> list[str]:
-    """Names and contributions one after the other, as many to a line as fit."""
+    """Names and contributions."""
+    named = [(_safe(one_line(name)), _ascii(signed(x)), _hue(x, colour)) for name, x in rows]
+    entries = [(_cells(name) + 1 + len(figure), f"{_styled(name, hue)} {figure}") for name, figure, hue in named]
+    return [f"  {line}" for line in _packed(entries, width - 2)]
+
+
+def _packed(entries: Sequence[tuple[int, str]], width: int) -> list[str]:
+    """Entries of so many columns one after the other, as many to a line as fit."""
     lines: list[list[str]] = []
     used = width
-    for name, x in rows:
-        shown, figure = _safe(one_line(name)), _ascii(signed(x))
-        cells = 3 + _cells(shown) + len(figure)
-        if used + cells > width:
+    for cells, entry in entries:
+        if used + 2 + cells > width:
             lines.append([])
-            used = 0
-        lines[-1].append(f"  {_styled(shown, _hue(x, colour))} {figure}")
-        used += cells
-    return ["".join(line) for line in lines]
+            used = -2
+        lines[-1].append(entry)
+        used += 2 + cells
+    return ["  ".join(line) for line in lines]
 
 
 def _hue(x: float, colour: bool) -> tuple[str, ...]:
