@@ -190,3 +190,19 @@ def test_no_flip_is_said(models, sink):
 
 def test_bounds_are_rounded_outwards():
     assert (wording.at_least(0.49999), wording.at_most(0.50001)) == ("0.499", "0.501")
+
+
+def test_long_tables_unfold_and_end(models, monkeypatch):
+    monkeypatch.setattr("keytokens.report.page.FIRST_ROWS", 2)
+    monkeypatch.setattr("keytokens.report.page.MOST_ROWS", 6)
+    keys = {"good": [KeyToken(f"token{i}", 1.0 / (i + 1), 0.1, 2.0, {"good": 3}) for i in range(12)]}
+    page = Reader(documents_page("Title", "", [], keys))
+    assert "8 more" in page.everything
+    assert [f"token{i}" in page.everything for i in (0, 5, 6)] == [True, True, False]
+    assert "And 6 more." in page.everything
+
+
+def test_page_without_key_tokens(models):
+    page = Reader(documents_page("Title", "One.\n\nTwo.", [("Caption", models["two"].explain("great"))]))
+    assert page.text["kt-intro"] == ["One.", "Two."]
+    assert "Key tokens" not in page.everything

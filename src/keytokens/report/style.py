@@ -59,7 +59,7 @@ _RULES = """
 & thead th{color:var(--kt-soft);font-size:.8rem;vertical-align:bottom;line-height:1.25;overflow-wrap:normal}
 & .kt-num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 & thead .kt-num{white-space:normal}
-& .kt-wide{width:34%;min-width:3rem}
+& .kt-wide{width:34%;min-width:3rem;vertical-align:middle}
 & td:first-child{min-width:6.4rem}
 & .kt-many .kt-wide{width:16%;min-width:2rem}
 & .kt-classes .kt-wide{width:50%}
@@ -78,7 +78,8 @@ _RULES = """
 & .kt-intro{max-width:50rem;margin-bottom:.7rem}
 @media (max-width:34rem){&.kt-page{padding:1.1rem 1rem 2rem}& .kt-classes{flex:1 1 100%}
  & .kt-many .kt-wide{display:none}& .kt-text{line-height:1.9}}
-@media print{& *{print-color-adjust:exact;-webkit-print-color-adjust:exact}&.kt-page{max-width:none;padding:0}}
+@media print{& *{print-color-adjust:exact;-webkit-print-color-adjust:exact}&.kt-page{max-width:none;padding:0;font-size:12px}
+ & .kt-grid{grid-template-columns:1fr 1fr;gap:1.2rem 1.6rem}}
 """
 
 

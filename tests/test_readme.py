@@ -1,0 +1,58 @@
+"""The README's Python runs as it stands, its commands exist, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page, "python"):
+        exec(compile(block, page.name, "exec"), {})
+
+
+def test_the_readme_has_python_and_commands():
+    assert blocks(ROOT / "README.md", "python")
+    commands = "\n".join(blocks(ROOT / "README.md", "sh"))
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in re.findall(r"^make (\w+)", commands, re.M):
+        assert re.search(rf"^{target}:", makefile, re.M), f"the Makefile has no target {target}"
+    assert "make test" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+def test_the_readme_commands_run(tmp_path, monkeypatch, capsys):
+    """`fit`, `predict` and `explain` as printed, on a table of one's own."""
+    import shlex
+
+    from keytokens.cli.app import run
+    from keytokens.tables import write_table
+
+    from .corpus import reviews
+
+    monkeypatch.chdir(tmp_path)
+    texts, labels = reviews(100)
+    write_table("reviews.csv", {"text": texts, "label": labels})
+    write_table("new.csv", {"text": texts[:10]})
+    lines = [line for block in blocks(ROOT / "README.md", "sh") for line in block.splitlines()]
+    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("keytokens ")]
+    assert [words[1] for words in commands] == ["fit", "predict", "explain"]
+    for words in commands:
+        assert run(words[1:]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
