@@ -78,7 +78,8 @@ _RULES = """
 & .kt-intro{max-width:50rem;margin-bottom:.7rem}
 @media (max-width:34rem){&.kt-page{padding:1.1rem 1rem 2rem}& .kt-classes{flex:1 1 100%}
  & .kt-many .kt-wide{display:none}& .kt-text{line-height:1.9}}
-@media print{& *{print-color-adjust:exact;-webkit-print-color-adjust:exact}&.kt-page{max-width:none;padding:0;font-size:12px}
+@media print{& *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+ &.kt-page{max-width:none;padding:0;font-size:12px}
  & .kt-grid{grid-template-columns:1fr 1fr;gap:1.2rem 1.6rem}}
 """
 
