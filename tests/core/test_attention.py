@@ -141,8 +141,10 @@ def test_a_document_without_a_known_token(m, sink, scale):
 def test_all_is_finite_for_logits_of_any_size(m, sink, seed, size):
     rng = np.random.default_rng(seed)
     C = random_counts(rng)
-    theta = replace(random_parameters(rng, m, sink=sink), a=rng.choice([-size / 2, 0.0, size / 2, 1.0], 7))
+    logits = rng.choice([-size / 2, 0.0, size / 2, 1.0], 8)
+    theta = replace(random_parameters(rng, m), a=logits[:7], log_sink=2 * logits[7] if sink else -np.inf)
     F = scores(C, theta)
+    assert_allclose(F, literal_scores(C, theta).astype(float), rtol=1e-11, atol=1e-11)
     values = np.append(theta.B, np.zeros((m, 1)), axis=1) if sink else theta.B
     known = np.diff(C.indptr) > 0
     assert np.isfinite(F).all()
@@ -153,20 +155,20 @@ def test_all_is_finite_for_logits_of_any_size(m, sink, seed, size):
     assert np.isfinite([got.loss, *got.a, *got.B.ravel(), *got.c]).all()
 
 
-@pytest.mark.parametrize("spread", [50.0, 70.0, 1e4])
+@pytest.mark.parametrize("spread", [50.0, 70.0, 120.0, 1e4])
 def test_float32_stays_float32(spread):
     rng = np.random.default_rng(0)
-    C, theta = random_counts(rng).astype(np.float32), random_parameters(rng, 3)
+    C, theta = random_counts(rng).astype(np.float32), random_parameters(rng, 3, sink=False)
+    C = sparse.vstack([C, sparse.csr_matrix(np.eye(7, dtype=np.float32)[1:2])]).tocsr()  # low logits only
     narrow = replace(theta, **{name: getattr(theta, name).astype(np.float32) for name in ("a", "B", "c", "empty")})
     narrow.a[:2] = [spread / 2, -spread / 2]
     F = scores(C, narrow)
     assert F.dtype == np.float32
     assert_allclose(F, literal_scores(C, narrow).astype(float), rtol=1e-4, atol=1e-4)
-    got = evaluate(Block.of(C), rng.integers(0, 3, 13), np.ones(13, np.float32), loss_for(3), narrow)
+    y = rng.integers(0, 3, 14)
+    got = evaluate(Block.of(C), y, np.ones(14, np.float32), loss_for(3), narrow)
     wide = replace(narrow, **{name: getattr(narrow, name).astype(float) for name in ("a", "B", "c", "empty")})
-    rng = np.random.default_rng(0)
-    random_counts(rng), random_parameters(rng, 3)
-    exact = evaluate(Block.of(C.astype(float)), rng.integers(0, 3, 13), np.ones(13), loss_for(3), wide)
+    exact = evaluate(Block.of(C.astype(float)), y, np.ones(14), loss_for(3), wide)
     for name in ("a", "B", "c"):
         assert getattr(got, name).dtype == np.float32
         assert_allclose(getattr(got, name), getattr(exact, name), rtol=1e-3, atol=1e-4)

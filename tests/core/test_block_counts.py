@@ -29,6 +29,11 @@ def test_weigh():
     assert set(COUNTS) == {"raw", "log", "binary"}
 
 
+def test_the_logarithm_goes_on_as_a_straight_line_below_one():
+    C = sparse.csr_matrix(np.array([[0.25, 0.5, 1.0, np.e]]))
+    assert_allclose(weigh(C, "log").toarray(), [[0.25, 0.5, 1.0, 2.0]], rtol=1e-15)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", COUNTS)
 def test_weigh_keeps_the_type(kind, dtype):

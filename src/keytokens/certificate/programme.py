@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 CELLS = 4_000_000  # largest table of sums (32 MB); beyond it prices give bounds
+STEPS = 4_000_000  # words read while a price is sought: very long texts get looser bounds, not longer waits
 FIRST_LIMIT = 16  # masks tried at first; most texts need fewer
 
 
@@ -280,7 +281,7 @@ def advanced(sums: list[float], row: list[float]) -> list[float]:
     return [math.inf, *kept[:-2], min(kept[-2:])]
 
 
-def priced_masks(programme: Programme, rounds: int = 40) -> Masking:
+def priced_masks(programme: Programme) -> Masking:
     """Bounds for texts too long for the table: a price per masked word instead of a count.
 
     For a price z > 0 let G(z) be the least sum plus z times the number of masks. A mask of m words has a sum of at
@@ -291,7 +292,7 @@ def priced_masks(programme: Programme, rounds: int = 40) -> Masking:
     low, high = 1e-300, max(1e-299, 2.0 * float(np.abs(programme.vote).sum()))
     best: tuple[int, ...] | None = None
     lower = 1
-    for _ in range(rounds):
+    for _ in range(max(4, min(40, STEPS // max(1, programme.length)))):
         price = math.sqrt(low) * math.sqrt(high)
         cost, words = _priced(programme, price)
         # sums within the slack count as lost, and the quotient carries rounding: only a bound that clears both counts

@@ -35,6 +35,7 @@ from keytokens.errors import refusal
 __all__ = ["Sentence", "WordSet", "flip_words", "flip_words_exact", "range_masking", "sufficient_words"]
 
 STEPS = 1_000_000  # words read while a set is trimmed; beyond it a longer set is reported
+WIDEST = 1_000_000  # words times kept words: above it a search for the fewest kept words is not begun
 ROUNDS = 10  # how often shares are moved to raise the lower bound
 
 
@@ -180,6 +181,8 @@ def sufficient_words(sentence: Sentence) -> WordSet:
 def _fewest_against(programme: Programme, size: int) -> tuple[int, tuple[int, ...] | None]:
     """Lower bound for one rival, and the set behind it if the search found one smaller than `size`."""
     for most in dict.fromkeys((size - 1, size // 4, 2)):  # too much work: a weaker bound
+        if (most + 1) * programme.length > WIDEST:
+            continue
         found = fewest_kept_words(programme, min(most, size - 1)) if size else Keeping(None, True)
         if found.words is not None:
             return len(found.words), found.words

@@ -48,7 +48,8 @@ class Parameters:
         if not len(self.a):
             return Weights(self.a, self.B, 1.0 if self.has_sink else 0.0)
         top = max(float(self.a.max()), self.log_sink)
-        if not top - float(self.a.min()) < (600.0 if self.a.dtype == np.float64 else 60.0):
+        low = min(float(self.a.min()), self.log_sink if self.has_sink else np.inf)
+        if not top - low < (600.0 if self.a.dtype == np.float64 else 60.0):
             return None
         w = np.exp(self.a - self.a.dtype.type(top))
         return Weights(w, w * self.B, float(np.exp(self.log_sink - top)))
