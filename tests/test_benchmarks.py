@@ -40,7 +40,8 @@ def test_accuracy_writes_every_fold(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(accuracy, "EXPLAINED", 3)
     output = tmp_path / "new" / "accuracy.csv"
     accuracy.main(["--sets", "imdb", "--contenders", "tfidf_lr", "keytokens", "--output", str(output)])
-    rows = list(csv.DictReader(output.open(encoding="utf-8")))
+    with output.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
     assert [row["fold"] for row in rows] == [*"01234"] * 2
     assert all(row["sufficient_size"] for row in rows if row["contender"] == "keytokens")
     assert "tfidf_lr   1.0000 ± 0.0000" in capsys.readouterr().out

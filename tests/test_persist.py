@@ -200,6 +200,10 @@ def damage_options(record):
     record["options"]["counts"] = "tfidf"
 
 
+def damage_class_twice(record):
+    record["classes"] = ["a", "a"]
+
+
 def damage_option_names(record):
     record["options"]["__class__"] = 1
 
@@ -214,6 +218,7 @@ def damage_option_names(record):
         (damage_checksum, "is damaged (its checksum is wrong)"),
         (damage_classes, "its contents do not fit together"),
         (damage_options, "its contents do not fit together"),
+        (damage_class_twice, "its contents do not fit together"),
         (damage_option_names, "its contents do not fit together"),
     ],
 )

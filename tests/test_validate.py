@@ -275,3 +275,8 @@ def test_labels_of_the_wrong_kind(labels, seen):
 def test_two_classes_at_least(labels, seen):
     message = f"fit: `labels` must have at least two classes; saw {seen}. Cure: add texts of another class."
     refuses(message, check_labels, labels, len(labels))
+
+
+def test_a_label_that_numpy_would_change_is_refused():
+    with pytest.raises(InputError, match=r"fit: `labels` must not end in a NUL character; saw 'a\\x00'\."):
+        check_labels("fit", ["a", "a\0"], 2)

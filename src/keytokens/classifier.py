@@ -78,7 +78,8 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 tick(state.value)
 
             if self.parameters == "scalars":
-                done = fit_scalars(data, options, self.max_iter, self.tol, self._theta if warm else None, watch)
+                start = self._present() if warm else None
+                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch)
             else:
                 self._check_dim(n_classes)
                 done, _ = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
@@ -97,10 +98,19 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.status_ = done.outcome.status.value
 
     def _freeze(self) -> None:
-        """The parameters in double precision: what every prediction and every proof uses."""
+        """The parameters in double precision: what every prediction and every proof uses.
+
+        With more than two classes, what is added to all scores of a token changes nothing: they are made to sum to 0.
+        """
         own = (self.attention_, self.values_, self.intercept_, self.empty_)
         a, B, c, empty = (np.asarray(x, np.float64) for x in own)
+        if len(c) > 1:
+            B, c = B - B.mean(axis=0), c - c.mean()
         self._theta = Parameters(a, B, c, empty, self.log_sink_)
+
+    def _present(self) -> Parameters:
+        """The parameters as they were trained."""
+        return Parameters(self.attention_, self.values_, self.intercept_, self.empty_, self.log_sink_)
 
     def _check_dim(self, n_classes: int) -> None:
         least = 2 if n_classes == 2 else n_classes + 1

@@ -276,15 +276,24 @@ class Explanation:
     def _words_of(self, found: proofs.WordSet | None) -> FormalSet:
         if found is None:
             return FormalSet((), 0, 0, "none", "words")
-        d = self.document
+        text, words, touching = self.text, self.document.words, self._touching
         items = []
         for word in found.positions:
-            touched = (d.first <= word) & (word < d.first + d.size)
-            removed = float(np.sum(self._contributions[d.token[touched]] / d.occurrences[d.token[touched]]))
-            start, end = d.words[word]
-            items.append(FormalItem(d.text[start:end], start, end, ((start, end),), removed))
+            start, end = words[word]
+            items.append(FormalItem(text[start:end], start, end, ((start, end),), float(touching[word])))
         after = self._name(found.label_after)
         return FormalSet(tuple(items), found.size, found.lower, found.status, "words", found.tight, after)
+
+    @functools.cached_property
+    def _touching(self) -> NDArray[Any]:
+        """For every word, the contributions of the occurrences that cover it: what masking it takes away."""
+        d = self.document
+        each = (self._contributions / d.occurrences)[d.token]
+        total = np.zeros(len(d.words))
+        for offset in range(int(d.size.max(initial=0))):
+            inside = d.size > offset
+            total += np.bincount(d.first[inside] + offset, each[inside], len(d.words))
+        return total
 
     def _name(self, index: int | None) -> Any:
         return None if index is None else _plain(self.document.classes[index])

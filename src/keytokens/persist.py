@@ -189,8 +189,13 @@ def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -
         arrays = load_arrays(contents["arrays"])
         tokens = contents["vocabulary"].decode("utf-8").split("\n")[:-1]
         classes = np.array(record["classes"])
+        if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
+            raise ValueError("classes must be two or more, sorted, each once")
         model = KeyTokenClassifier(**{name: _option(value) for name, value in record["options"].items()})
         model.check_options()
+        vocabulary = Vocabulary.from_tokens(tokens)
+        if len(vocabulary) != len(tokens):
+            raise ValueError("the vocabulary names a token twice")
         _check_arrays(arrays, len(tokens), len(classes))
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
         raise _unreadable(folder, f"its contents do not fit together ({error})") from error
@@ -199,7 +204,7 @@ def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -
         setattr(model, name + "_", arrays[name])
     model.log_sink_ = float(arrays["log_sink"][0])
     model._freeze()
-    model.vocabulary_ = Vocabulary.from_tokens(tokens)
+    model.vocabulary_ = vocabulary
     model.n_iter_, model.status_ = record.get("n_iter", 0), record.get("status", "")
     model.history_ = np.array(record.get("history", []), np.float64)
     return model
@@ -216,8 +221,8 @@ def _check_arrays(arrays: dict[str, Any], V: int, K: int) -> None:
         "mean_attention": (V,),
         "class_counts": (K, V),
     }
-    if set(arrays) != set(shapes) or K < 2:
-        raise ValueError("arrays or classes are missing")
+    if set(arrays) != set(shapes):
+        raise ValueError("arrays are missing")
     for name, shape in shapes.items():
         array = arrays[name]
         if array.shape != shape or array.dtype.kind != "f":

@@ -120,7 +120,7 @@ def fit_scalars(
     curvature = np.concatenate([prior.curvature_g.ravel(), prior.curvature_a, prior.curvature_c])
     with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
         outcome = run(LBFGS(objective, 1 / curvature, tolerance=tolerance), begin, max_iter, watch)
-    return Trained(_centred(parameters(outcome.state.theta)), outcome, seen)
+    return Trained(parameters(outcome.state.theta), outcome, seen)
 
 
 def fit_embeddings(
@@ -185,10 +185,3 @@ def fit_embeddings(
         outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first, max_iter, watch)
     E, p, v, c = unpack(outcome.state.theta)
     return Trained(parameters(E, p, v, c), outcome, seen), (E, p, v)
-
-
-def _centred(theta: Parameters) -> Parameters:
-    """More than two classes: what is added to all scores of a token changes nothing; make them sum to zero."""
-    if len(theta.c) == 1:
-        return theta
-    return replace(theta, B=theta.B - theta.B.mean(axis=0), c=theta.c - theta.c.mean())

@@ -107,7 +107,11 @@ def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
     if len(set(listed)) < 2:
         seen_class = f"only {listed[0]!r}" if listed else "no label at all"
         raise refusal(owner, "labels", "have at least two classes", Seen(seen_class), "add texts of another class")
-    return np.array(listed)
+    array = np.array(listed)
+    if array.tolist() != listed:  # numpy drops NUL characters at the end of a string
+        changed = next(label for label in listed if label.endswith("\0"))
+        raise refusal(owner, "labels", "not end in a NUL character", changed)
+    return array
 
 
 class Seen(str):

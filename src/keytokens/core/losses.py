@@ -43,12 +43,17 @@ class CrossEntropy:
     """log(sum_k exp(F_k)) - F_y."""
 
     def value(self, F: Float, y: Labels) -> Float:
-        top = F.max(axis=0)
-        return np.log(np.exp(F - top).sum(axis=0)) + top - F[y, np.arange(F.shape[1])]
+        # log(1 + sum of the rivals' exp(F_k - F_y)): keeps its digits where the class is nearly sure
+        rivals, columns = F - F[y, np.arange(F.shape[1])], np.arange(F.shape[1])
+        rivals[y, columns] = -np.inf
+        top = np.maximum(rivals.max(axis=0), 0)
+        return top + np.log1p(np.exp(rivals - top).sum(axis=0) + np.expm1(-top))
 
     def slope(self, F: Float, y: Labels) -> Float:
-        P = probabilities(F)
-        P[y, np.arange(F.shape[1])] -= 1
+        # P_y - 1 as minus the sum of the others: never rounds to 0 before they do
+        P, columns = probabilities(F), np.arange(F.shape[1])
+        P[y, columns] = 0
+        P[y, columns] = -P.sum(axis=0)
         return P
 
 

@@ -232,7 +232,7 @@ def _merge(tallies: list[_Tally], threads: int) -> tuple[Keys, NDArray[np.int64]
 
 def _choose(frequencies: list[NDArray[np.int64]], limits: Limits, n_texts: int) -> list[Ids]:
     """The column of every node, order by order; -1 for those that are no token."""
-    most = limits.max_df * n_texts
+    most = limits.max_df * n_texts * (1 + 1e-12)  # a share of exactly max_df is allowed, whatever the rounding
     chosen = [
         (frequency >= limits.least(order)) & (frequency <= most) & (order >= limits.ngrams[0])
         for order, frequency in enumerate(frequencies, start=1)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .tables import Ids, Keys, KeyTable, factorise
-from .words import MASK_KEY, Words, keys_of_slices
+from .words import Words, keys_of_slices
 
 __all__ = ["Found", "Level", "Vocabulary", "next_keys"]
 
@@ -116,8 +116,8 @@ class Vocabulary:
         """The vocabulary of these tokens, in this order of columns.
 
         >>> v = Vocabulary.from_tokens(["good", "not good"])
-        >>> v.tokens, v.words
-        (('good', 'not good'), ('good', 'not'))
+        >>> v.tokens, sorted(v.words)
+        (('good', 'not good'), ['good', 'not'])
         """
         low = "\n".join(tokens).encode("utf-8")
         letters = np.frombuffer(low, np.uint8)
@@ -151,9 +151,8 @@ class Vocabulary:
         return cls(tuple(spelled), keys[where], tuple(levels), np.concatenate(columns))
 
     def find(self, words: Words) -> list[Found]:
-        """The known n-grams of some texts, one entry for each n, in order of place."""
+        """The known n-grams of some texts, one entry for each n, in order of place (a mask is never known)."""
         ids = self._table.find(words.keys)
-        ids[words.keys == MASK_KEY] = -1
         nodes, first, found = ids, np.arange(len(ids)), []
         for order in range(1, self.order + 1):
             if order > 1:
