@@ -425,7 +425,8 @@ class KeyTokenClassifier(_Attention):
 
     def explain(self, text: str) -> Explanation:
         """Why this text gets its label, with what is proved of it."""
-        check_is_fitted(self)
+        if not hasattr(self, "_theta"):
+            check_is_fitted(self)  # slow, so only to refuse in scikit-learn's own words
         if not isinstance(text, str):
             raise refusal("explain", "text", "be one string", text)
         return explain_text(text, self.vocabulary_, self._theta, self.classes_.tolist(), self.counts)

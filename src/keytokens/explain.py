@@ -23,7 +23,8 @@ def explain_text(
     text: str, vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
 ) -> Explanation:
     """Read the text as `predict` does and put what the model says of each token into one record."""
-    found = vocabulary.find(read_words([text]))
+    words = read_words([text])
+    found = vocabulary.find(words)
     first = np.concatenate([one.first for one in found])
     size = np.concatenate([np.full(len(one.first), n) for n, one in enumerate(found, start=1)])
     column = np.concatenate([one.column for one in found])
@@ -42,7 +43,7 @@ def explain_text(
     return Explanation(
         Document(
             text=text,
-            words=spans(text),
+            words=words.spans if text.isascii() else spans(text),
             first=first,
             size=size,
             token=rank[token],

@@ -88,37 +88,6 @@ class FormalSet(Sequence[FormalItem]):
         }
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """What is proved of one prediction, in numbers and in `sentence`."""
-
-    label: Any
-    logit: float
-    probability: float
-    tokens: int  # known tokens of the text
-    support: dict[Any, float]  # against each rival: attention-weighted margin of the tokens (and sink) for the label
-    opposition: dict[Any, float]  # ... and of those against it; the label wins because support exceeds opposition
-    keeping: tuple[float, float] | None  # least and greatest probability whatever is deleted outside the sufficient set
-    deleting: dict[int, tuple[float, float]]  # the same when at most m tokens are deleted, whichever they are
-    exact: bool  # whether these ranges are exact (two classes) or bounds that contain the truth (more)
-    attention_outside: float | None  # delta, the attention outside the sufficient set
-    drop: float | None  # how far the logit moves when everything outside it goes: delta (f_rest - f_kept)
-    probability_after_flip: float | None  # of the label, once the flip set is deleted
-    label_after_flip: Any
-    tight: bool  # a comparison hangs on a relative difference below 1e-12
-    unit: str
-    covers: str
-    sentence: str
-
-    def to_dict(self) -> dict[str, Any]:
-        record = dict(self.__dict__)
-        record["deleting"] = {str(m): list(both) for m, both in self.deleting.items()}
-        record["keeping"] = None if self.keeping is None else list(self.keeping)
-        record["support"] = [{"rival": k, "value": v} for k, v in self.support.items()]
-        record["opposition"] = [{"rival": k, "value": v} for k, v in self.opposition.items()]
-        return record
-
-
 @dataclass(frozen=True, eq=False)
 class Document:
     """One text before the model: its words, the known n-grams on them, and what the model says of each token."""
@@ -207,13 +176,10 @@ class Explanation:
         d = self.document
         share = self._attention[0] / d.occurrences
         value = d.values[:, self._explained]
-        selected = _half(self._attention[0])
-        rows = zip(share.tolist(), value.tolist(), (share * value).tolist(), selected.tolist(), strict=True)
-        table = list(zip(d.names, rows, strict=True))
-        return tuple(
-            TokenUse(table[t][0], start, end, *table[t][1])
-            for t, (start, end) in zip(d.token.tolist(), self._spans, strict=True)
-        )
+        columns = (share, value, share * value, _half(self._attention[0]))
+        names = [d.names[t] for t in d.token.tolist()]
+        starts, ends = zip(*self._spans, strict=True) if self._spans else ((), ())
+        return tuple(map(TokenUse, names, starts, ends, *(column[d.token].tolist() for column in columns)))
 
     @functools.cached_property
     def _spans(self) -> list[Span]:
@@ -221,6 +187,12 @@ class Explanation:
         words = self.document.words
         last = (self.document.first + self.document.size - 1).tolist()
         return [(words[i][0], words[j][1]) for i, j in zip(self.document.first.tolist(), last, strict=True)]
+
+    @functools.cached_property
+    def _by_token(self) -> tuple[list[int], list[int]]:
+        """Occurrences sorted by token, in text order; those of token i stand at ends[i] : ends[i + 1]."""
+        ends = np.concatenate([[0], np.cumsum(self.document.occurrences)])
+        return np.argsort(self.document.token, kind="stable").tolist(), ends.tolist()
 
     @functools.cached_property
     def _ballot(self) -> Ballot:
@@ -260,18 +232,13 @@ class Explanation:
         return self._words_of(proofs.flip_words(self._sentence) if len(self.document.names) else None)
 
     def _tokens_of(self, found: proofs.TokenSet) -> FormalSet:
-        wanted = {index: place for place, index in enumerate(found.indices)}
-        spans: list[list[Span]] = [[] for _ in found.indices]
-        for token, span in zip(self.document.token.tolist(), self._spans, strict=True):
-            if token in wanted:
-                spans[wanted[token]].append(span)
-        items = tuple(
-            FormalItem(self.document.names[i], *own[0], tuple(own), float(self._contributions[i]))
-            for i, own in zip(found.indices, spans, strict=True)
-        )
-        return FormalSet(
-            items, found.size, found.lower, found.status, "tokens", found.tight, self._name(found.label_after)
-        )
+        order, ends = self._by_token
+        items = []
+        for i in found.indices:
+            own = tuple(self._spans[o] for o in order[ends[i] : ends[i + 1]])
+            items.append(FormalItem(self.document.names[i], *own[0], own, float(self._contributions[i])))
+        after = self._name(found.label_after)
+        return FormalSet(tuple(items), found.size, found.lower, found.status, "tokens", found.tight, after)
 
     def _words_of(self, found: proofs.WordSet | None) -> FormalSet:
         if found is None:
@@ -301,50 +268,7 @@ class Explanation:
     @functools.cached_property
     def certificate(self) -> Certificate:
         """What is proved of this prediction."""
-        ballot, (kept, flipped) = self._ballot, self._sets
-        known = len(self.document.names) > 0
-        rivals = [self._name(k) for k in ballot.rivals.tolist()]
-        Q = np.append(self._attention[0], self._attention[1])
-        votes = Q[:, None] * np.vstack([ballot.margin, ballot.sink_margin])
-        keeping, outside, dropped, after = None, None, None, None
-        if known:
-            keeping = proofs.probability_range(proofs.range_keeping(ballot, kept.indices))
-            if kept.indices or ballot.has_sink:
-                lost = proofs.drop(ballot, kept.indices)
-                outside, dropped = lost.delta, float(lost.whole[0] - lost.kept[0])
-                if (
-                    ballot.label == 0 and len(rivals) == 1
-                ):  # margins speak for the label, the logit for the second class
-                    dropped = -dropped
-        if flipped.status != "none":
-            gone = np.ones(ballot.tokens, np.bool_)
-            gone[list(flipped.indices)] = False
-            after = proofs.probability_of(ballot.take(gone))
-        deletions = {}
-        if known:
-            ends = proofs.ranges_deleting(ballot, DELETIONS)
-            deletions = {m: proofs.probability_range(both) for m, both in zip(DELETIONS, ends, strict=True)}
-        certificate = Certificate(
-            label=self.label,
-            logit=self.logit,
-            probability=self.probability,
-            tokens=ballot.tokens,
-            support=dict(zip(rivals, np.maximum(votes, 0).sum(axis=0).tolist(), strict=True)),
-            opposition=dict(zip(rivals, (-np.minimum(votes, 0)).sum(axis=0).tolist(), strict=True)),
-            keeping=keeping,
-            deleting=deletions,
-            exact=len(rivals) == 1,
-            attention_outside=outside,
-            drop=dropped,
-            probability_after_flip=after,
-            label_after_flip=self._name(flipped.label_after),
-            tight=kept.tight or flipped.tight,
-            unit="tokens",
-            covers=COVERS,
-            sentence="",
-        )
-        object.__setattr__(certificate, "sentence", _sentence(certificate, self.sufficient, self.flip, ballot))
-        return certificate
+        return Certificate(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain data for JSON; the sets of words included."""
@@ -383,6 +307,146 @@ class Explanation:
     def __repr__(self) -> str:
         head = f"Explanation({self.label!r}, probability {self.probability:.3f}, logit {self.logit:+.3f})"
         return f"{head}\n  {self.certificate.sentence}"
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is proved of one prediction, in numbers and in `sentence`; each is computed when it is first asked for."""
+
+    explanation: Explanation
+    unit = "tokens"
+    covers = COVERS
+
+    @property
+    def label(self) -> Any:
+        return self.explanation.label
+
+    @property
+    def logit(self) -> float:
+        return self.explanation.logit
+
+    @property
+    def probability(self) -> float:
+        return self.explanation.probability
+
+    @property
+    def _ballot(self) -> Ballot:
+        return self.explanation._ballot
+
+    @property
+    def tokens(self) -> int:
+        """Known tokens of the text."""
+        return self._ballot.tokens
+
+    @property
+    def exact(self) -> bool:
+        """Whether the ranges are exact (two classes) or bounds that contain the truth (more)."""
+        return len(self._ballot.rivals) == 1
+
+    @functools.cached_property
+    def _votes(self) -> NDArray[Any]:
+        """(T + 1, R) what each token, and last the sink, adds to the margin over each rival."""
+        Q, sink = self.explanation._attention
+        return np.append(Q, sink)[:, None] * np.vstack([self._ballot.margin, self._ballot.sink_margin])
+
+    def _by_rival(self, numbers: NDArray[Any]) -> dict[Any, float]:
+        names = (self.explanation._name(k) for k in self._ballot.rivals.tolist())
+        return dict(zip(names, numbers.tolist(), strict=True))
+
+    @property
+    def support(self) -> dict[Any, float]:
+        """Against each rival, what the tokens (and the sink) for the label add to its margin."""
+        return self._by_rival(np.maximum(self._votes, 0).sum(axis=0))
+
+    @property
+    def opposition(self) -> dict[Any, float]:
+        """Against each rival, what those against the label take from its margin: less than the support."""
+        return self._by_rival(np.maximum(-self._votes, 0).sum(axis=0))
+
+    @functools.cached_property
+    def keeping(self) -> tuple[float, float] | None:
+        """Least and greatest probability of the label, whatever is deleted outside the sufficient set."""
+        if not self.tokens:
+            return None
+        return proofs.probability_range(proofs.range_keeping(self._ballot, self.explanation._sets[0].indices))
+
+    @functools.cached_property
+    def deleting(self) -> dict[int, tuple[float, float]]:
+        """The same when at most m tokens are deleted, whichever they are."""
+        if not self.tokens:
+            return {}
+        ends = proofs.ranges_deleting(self._ballot, DELETIONS)
+        return {m: proofs.probability_range(both) for m, both in zip(DELETIONS, ends, strict=True)}
+
+    @functools.cached_property
+    def _drop(self) -> proofs.Drop | None:
+        kept = self.explanation._sets[0].indices
+        return proofs.drop(self._ballot, kept) if self.tokens and (kept or self._ballot.has_sink) else None
+
+    @property
+    def attention_outside(self) -> float | None:
+        """delta, the attention outside the sufficient set."""
+        return None if self._drop is None else self._drop.delta
+
+    @property
+    def drop(self) -> float | None:
+        """How far f moves when everything outside the sufficient set goes: delta (f_rest - f_kept).
+
+        Two classes: of the logit; more: of the margin over the first rival.
+        """
+        if self._drop is None:
+            return None
+        fall = float(self._drop.whole[0] - self._drop.kept[0])
+        # margins speak for the label, the logit for the second of two classes
+        return -fall if self.exact and self._ballot.label == 0 else fall
+
+    @functools.cached_property
+    def probability_after_flip(self) -> float | None:
+        """Of the label, once the flip set is deleted."""
+        flipped = self.explanation._sets[1]
+        if flipped.status == "none":
+            return None
+        stays = np.ones(self.tokens, np.bool_)
+        stays[list(flipped.indices)] = False
+        return proofs.probability_of(self._ballot.take(stays))
+
+    @property
+    def label_after_flip(self) -> Any:
+        return self.explanation.flip.label_after
+
+    @property
+    def tight(self) -> bool:
+        """A comparison hangs on a relative difference below 1e-12."""
+        return any(found.tight for found in self.explanation._sets)
+
+    @functools.cached_property
+    def sentence(self) -> str:
+        return _sentence(self, self.explanation.sufficient, self.explanation.flip, self._ballot)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "label": self.label,
+            "logit": self.logit,
+            "probability": self.probability,
+            "tokens": self.tokens,
+            "support": [{"rival": k, "value": v} for k, v in self.support.items()],
+            "opposition": [{"rival": k, "value": v} for k, v in self.opposition.items()],
+            "keeping": None if self.keeping is None else list(self.keeping),
+            "deleting": {str(m): list(both) for m, both in self.deleting.items()},
+            "exact": self.exact,
+            "attention_outside": self.attention_outside,
+            "drop": self.drop,
+            "probability_after_flip": self.probability_after_flip,
+            "label_after_flip": self.label_after_flip,
+            "tight": self.tight,
+            "unit": self.unit,
+            "covers": self.covers,
+            "sentence": self.sentence,
+        }
+
+    def __repr__(self) -> str:
+        return f"Certificate({self.sentence!r})"
 
 
 def _half(attention: NDArray[Any]) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keytokens.text import MASK, read_words
+from keytokens.text import MASK, read_words, spans
 from keytokens.text.words import MASK_KEY, key_of, keys_of_slices
 
 from .reference import texts, words_of
@@ -74,3 +74,8 @@ def test_only_the_mask_has_its_key():
 def test_case_does_not_matter():
     upper, lower = read_words(["GOOD ÉTÉ EXTRAORDINARILY"]), read_words(["good été extraordinarily"])
     assert upper.keys.tolist() == lower.keys.tolist()
+
+
+@given(st.lists(st.sampled_from(["a", "Bc", " ", "!", "<br />", "<i>", "<", ">", "x<3", "\n", "?"])).map("".join))
+def test_places_in_plain_text_are_places_in_the_text(text):
+    assert read_words([text]).spans == spans(text)

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 
+LEVEL = 20.0  # log weights closer together than this leave a plain mean at least 7 digits beyond the lightest item
 NARROW = 600.0  # log weights closer together than this can be exponentiated once, whatever is deleted
 
 
@@ -89,24 +90,33 @@ class Items:
 
     @classmethod
     def of(cls, ballot: Ballot, rival: int) -> Items:
-        if not ballot.has_sink:
-            return cls(ballot.log_weight, ballot.margin[:, rival], False)
-        return cls(
-            np.append(ballot.log_weight, ballot.sink_log_weight),
-            np.append(ballot.margin[:, rival], ballot.sink_margin[rival]),
-            True,
-        )
+        """The items of a ballot, made once: every range of one document begins with them."""
+        made: dict[int, Items] = ballot.__dict__.setdefault("_items", {})
+        if rival not in made:
+            made[rival] = cls(ballot.log_weight, ballot.margin[:, rival], False)
+            if ballot.has_sink:
+                made[rival] = cls(
+                    np.append(ballot.log_weight, ballot.sink_log_weight),
+                    np.append(ballot.margin[:, rival], ballot.sink_margin[rival]),
+                    True,
+                )
+        return made[rival]
 
     @cached_property
     def narrow(self) -> bool:
         return bool(self.log_weight.max() - self.log_weight.min() < NARROW)
 
     @cached_property
+    def level(self) -> bool:
+        """Weights so close together that a plain mean keeps the digits that its differences from the values need."""
+        return bool(self.log_weight.max() - self.log_weight.min() < LEVEL)
+
+    @cached_property
     def weight(self) -> FloatArray:
         """Weights relative to the heaviest item: for narrow documents, where none is lost."""
         return np.asarray(np.exp(self.log_weight - self.log_weight.max()))
 
-    @property
+    @cached_property
     def whole(self) -> Mean:
         return self.mean(np.ones(len(self.value), dtype=bool))
 
@@ -223,15 +233,42 @@ def ranges_deleting(ballot: Ballot, sizes: Sequence[int]) -> FloatArray:
     """
     if list(sizes) != sorted(sizes):
         raise refusal("ranges_deleting", "sizes", "not decrease", list(sizes), "sort them")
+    allowed = [_allowed(ballot, m) for m in sizes]
     ends = np.empty((len(sizes), len(ballot.rivals), 2))
     for r in range(len(ballot.rivals)):
         items = Items.of(ballot, r)
+        if items.level:
+            ends[:, r] = _climb_side_by_side(items, allowed)
+            continue
         for end, sign in enumerate((-1.0, 1.0)):
             mean = items.whole
-            for i, m in enumerate(sizes):
-                mean = _climb(items, _allowed(ballot, m), sign, mean)
+            for i, m in enumerate(allowed):
+                mean = _climb(items, m, sign, mean)
                 ends[i, r, end] = mean.value
     return ends
+
+
+def _climb_side_by_side(items: Items, sizes: Sequence[int]) -> FloatArray:
+    """(len(sizes), 2): the same climb for both ends and all sizes at once, where weights differ little."""
+    weight, value = items.weight, items.value
+    free = len(value) - items.sink
+    sign = np.repeat([-1.0, 1.0], len(sizes))[:, None]
+    size = np.tile(sizes, 2)[:, None]
+    rows, most = np.arange(len(size))[:, None], int(max(sizes))
+    votes = weight * value
+    mean = np.full((len(size), 1), votes.sum() / weight.sum())
+    while True:
+        help_ = (sign * weight[:free]) * (value[:free] - mean)
+        worst = np.argpartition(help_, most, axis=1)[:, :most] if most < free else np.argsort(help_, axis=1)
+        worst = worst[rows, np.argsort(help_[rows, worst], axis=1)]
+        gone = (help_[rows, worst] < 0) & (np.arange(worst.shape[1]) < size)
+        keep = np.ones((len(size), len(value)))
+        keep[rows, worst] = ~gone
+        following = (keep @ votes / (keep @ weight))[:, None]
+        grows = sign * (following - mean) > 0
+        if not grows.any():
+            return np.asarray(mean.reshape(2, -1).T)
+        mean = np.where(grows, following, mean)
 
 
 def _climb(items: Items, m: int, sign: float, mean: Mean) -> Mean:
@@ -319,6 +356,9 @@ def probability_of(ballot: Ballot) -> float:
 
 
 def _probability(margins: FloatArray) -> float:
+    if len(margins) == 1:  # the usual case, without the overhead of arrays
+        odds = math.exp(-abs(margins[0]))
+        return 1 / (1 + odds) if margins[0] >= 0 else odds / (1 + odds)
     return float(np.exp(-np.logaddexp.reduce(np.append(-margins, 0.0))))
 
 

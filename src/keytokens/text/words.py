@@ -39,6 +39,11 @@ class Words:
     starts: NDArray[np.intp]  # (words,) place in `low`
     sizes: NDArray[np.intp]  # (words,) bytes
 
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The place of every word in what was read; of one plain ASCII text, its places in the text."""
+        return list(zip(self.starts.tolist(), (self.starts + self.sizes).tolist(), strict=True))
+
     def spelled(self, which: NDArray[np.intp]) -> list[bytes]:
         """The bytes of some of the words."""
         low = self.low
