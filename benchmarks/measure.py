@@ -68,7 +68,7 @@ def measure_use(contender, texts: Sequence[str]) -> dict[str, float]:
 
 def read(explanation) -> tuple:
     """What a reader sees first; parts that are computed on first use are computed here. No sets of words."""
-    return explanation.tokens, explanation.sufficient.size, explanation.flip.size, explanation.certificate
+    return explanation.tokens, explanation.sufficient.size, explanation.flip.size, explanation.certificate.sentence
 
 
 def seconds(action: Callable[[], object]) -> float:

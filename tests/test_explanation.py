@@ -38,7 +38,7 @@ def is_four(clf):
 
 
 def words_of(text):
-    return reading.spans(text)
+    return [tuple(span) for span in reading.spans(text).tolist()]
 
 
 def mask(text, words, gone):

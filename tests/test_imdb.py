@@ -56,7 +56,7 @@ def test_random_maskings_never_break_a_proof(clf, split):
     rng = np.random.RandomState(0)
     for text in [text for text in split[2] if len(text) < 1200][:40]:
         e = clf.explain(text)
-        places = spans(text)
+        places = [tuple(span) for span in spans(text).tolist()]
         number = {span: i for i, span in enumerate(places)}
         kept = {number[(item.start, item.end)] for item in e.sufficient_words}
         free = np.array([i for i in range(len(places)) if i not in kept])

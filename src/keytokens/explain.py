@@ -14,7 +14,7 @@ from .core.attention import Parameters, scores
 from .core.counts import COUNTS, Float
 from .core.losses import probabilities
 from .explanation import Document, Explanation
-from .text import Vocabulary, read_words, spans
+from .text import Vocabulary, Words, read_words, spans
 
 __all__ = ["explain_text"]
 
@@ -43,11 +43,11 @@ def explain_text(
     return Explanation(
         Document(
             text=text,
-            words=words.spans if text.isascii() else spans(text),
+            words=words.places if text.isascii() else spans(text),
             first=first,
             size=size,
             token=rank[token],
-            names=vocabulary.names(columns),
+            names=_names(words, first[seen_first[order]], size[seen_first[order]]),
             log_weight=np.log(weight[order]) + theta.a[columns],
             values=_by_class(theta.B[:, columns] + theta.c[:, None]).T,
             occurrences=occurrences[order],
@@ -59,6 +59,12 @@ def explain_text(
             counts=cast(Counts, counts),
         )
     )
+
+
+def _names(words: Words, first: NDArray[np.intp], size: NDArray[np.intp]) -> list[str]:
+    """N-grams as they are known: their words with spaces between them."""
+    spelled = [word.decode("utf-8", "replace") for word in words.spelled()]  # a mask is in no n-gram
+    return [" ".join(spelled[i : i + n]) for i, n in zip(first.tolist(), size.tolist(), strict=True)]
 
 
 def _scores(columns: NDArray[np.int32], weight: Float, n_tokens: int, theta: Parameters) -> Float:

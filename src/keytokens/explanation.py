@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -32,6 +32,10 @@ class TokenUse(NamedTuple):
     value: float  # what the token says for f, intercept folded in
     contribution: float  # attention * value; with the sink's they add up to the logit
     selected: bool  # among the fewest tokens that hold half of the attention on tokens
+
+
+# TokenUse._make without its Python frame: there are hundreds of tokens in a text
+_named_row: Callable[[Iterable[Any]], TokenUse] = functools.partial(tuple.__new__, TokenUse)
 
 
 class KeyToken(NamedTuple):
@@ -93,7 +97,7 @@ class Document:
     """One text before the model: its words, the known n-grams on them, and what the model says of each token."""
 
     text: str
-    words: Sequence[Span]  # every word, known or not
+    words: NDArray[np.intp]  # (L, 2) start and end of every word, known or not
     first: NDArray[np.intp]  # (O,) first word of each known n-gram, in text order, shorter ones first
     size: NDArray[np.intp]  # (O,) how many words it has
     token: NDArray[np.intp]  # (O,) which token: an index into the next four
@@ -178,15 +182,14 @@ class Explanation:
         value = d.values[:, self._explained]
         columns = (share, value, share * value, _half(self._attention[0]))
         names = [d.names[t] for t in d.token.tolist()]
-        starts, ends = zip(*self._spans, strict=True) if self._spans else ((), ())
-        return tuple(map(TokenUse, names, starts, ends, *(column[d.token].tolist() for column in columns)))
+        rows = zip(names, *self._ends, *(column[d.token].tolist() for column in columns), strict=True)
+        return tuple(map(_named_row, rows))
 
     @functools.cached_property
-    def _spans(self) -> list[Span]:
-        """The place of every occurrence."""
-        words = self.document.words
-        last = (self.document.first + self.document.size - 1).tolist()
-        return [(words[i][0], words[j][1]) for i, j in zip(self.document.first.tolist(), last, strict=True)]
+    def _ends(self) -> tuple[list[int], list[int]]:
+        """Starts and ends of every occurrence."""
+        d = self.document
+        return d.words[d.first, 0].tolist(), d.words[d.first + d.size - 1, 1].tolist()
 
     @functools.cached_property
     def _by_token(self) -> tuple[list[int], list[int]]:
@@ -232,11 +235,13 @@ class Explanation:
         return self._words_of(proofs.flip_words(self._sentence) if len(self.document.names) else None)
 
     def _tokens_of(self, found: proofs.TokenSet) -> FormalSet:
-        order, ends = self._by_token
+        order, bounds = self._by_token
+        starts, ends = self._ends
+        names, contributions = self.document.names, self._contributions.tolist()
         items = []
         for i in found.indices:
-            own = tuple(self._spans[o] for o in order[ends[i] : ends[i + 1]])
-            items.append(FormalItem(self.document.names[i], *own[0], own, float(self._contributions[i])))
+            own = tuple([(starts[o], ends[o]) for o in order[bounds[i] : bounds[i + 1]]])
+            items.append(FormalItem(names[i], *own[0], own, contributions[i]))
         after = self._name(found.label_after)
         return FormalSet(tuple(items), found.size, found.lower, found.status, "tokens", found.tight, after)
 
@@ -246,7 +251,7 @@ class Explanation:
         text, words, touching = self.text, self.document.words, self._touching
         items = []
         for word in found.positions:
-            start, end = words[word]
+            start, end = words[word].tolist()
             items.append(FormalItem(text[start:end], start, end, ((start, end),), float(touching[word])))
         after = self._name(found.label_after)
         return FormalSet(tuple(items), found.size, found.lower, found.status, "words", found.tight, after)

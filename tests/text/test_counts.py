@@ -186,9 +186,9 @@ def test_a_long_document_beyond_ascii():
     assert counts.toarray().tolist() == [[repeats, repeats]]
 
 
-@given(hostile_texts.filter(spans), st.data())
+@given(hostile_texts.filter(lambda text: len(spans(text))), st.data())
 def test_masking_a_word_removes_the_ngrams_that_touch_it(text, data):
-    places, words = spans(text), words_of(text)
+    places, words = spans(text).tolist(), words_of(text)
     at = data.draw(st.integers(0, len(places) - 1))
     start, end = places[at]
     masked = text[:start] + MASK + text[end:]

@@ -3,6 +3,6 @@
 from .counts import Limits, build, count
 from .tokens import MASK, normalise, spans
 from .vocabulary import Vocabulary
-from .words import read_words
+from .words import Words, read_words
 
-__all__ = ["Limits", "MASK", "Vocabulary", "build", "count", "normalise", "read_words", "spans"]
+__all__ = ["Limits", "MASK", "Vocabulary", "Words", "build", "count", "normalise", "read_words", "spans"]

@@ -88,17 +88,16 @@ def normalise(word: str) -> str:
     return unicodedata.normalize("NFC", word.lower())
 
 
-def spans(text: str) -> list[tuple[int, int]]:
-    """The place of every word of a text, masks included.
+def spans(text: str) -> NDArray[np.intp]:
+    """(words, 2) start and end of every word of a text, masks included.
 
     >>> text = "Great!!<br />Not <3, though"
-    >>> [normalise(text[start:end]) for start, end in spans(text)]
+    >>> [normalise(text[start:end]) for start, end in spans(text).tolist()]
     ['great', '!!', 'not', '3', 'though']
     """
     if "<" in text:
         text = _tags.sub(lambda tag: " " * len(tag[0]), text)
-    starts, ends = _segment(_code_points(text))
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+    return np.stack(_segment(_code_points(text)), axis=1)
 
 
 def canonical(texts: Sequence[str]) -> list[bytes]:

@@ -40,14 +40,13 @@ class Words:
     sizes: NDArray[np.intp]  # (words,) bytes
 
     @property
-    def spans(self) -> list[tuple[int, int]]:
-        """The place of every word in what was read; of one plain ASCII text, its places in the text."""
-        return list(zip(self.starts.tolist(), (self.starts + self.sizes).tolist(), strict=True))
+    def places(self) -> NDArray[np.intp]:
+        """(words, 2) start and end of every word in what was read; of one plain ASCII text, in the text itself."""
+        return np.stack([self.starts, self.starts + self.sizes], axis=1)
 
-    def spelled(self, which: NDArray[np.intp]) -> list[bytes]:
-        """The bytes of some of the words."""
-        low = self.low
-        ends = self.starts + self.sizes
+    def spelled(self, which: NDArray[np.intp] | slice = slice(None)) -> list[bytes]:
+        """Some of the words, or all, as UTF-8; a mask as its own byte."""
+        low, ends = self.low, self.starts + self.sizes
         return [low[i:j] for i, j in zip(self.starts[which].tolist(), ends[which].tolist(), strict=True)]
 
 
