@@ -29,10 +29,21 @@ from .optim.lbfgs import LBFGSState
 from .parallel import cores, ordered_map
 from .text import Limits, Vocabulary, build, count
 from .text.counts import PIECE
-from .training import Trained, TrainingSet, fit_embeddings, fit_scalars
+from .training import TrainingSet, fit_embeddings, fit_scalars
 from .validate import check_choice, check_labels, check_number, check_range, check_texts
 
 __all__ = ["AttentionClassifier", "KeyTokenClassifier"]
+
+
+def frozen(theta: Parameters) -> Parameters:
+    """The parameters in double precision: what every prediction and every proof uses.
+
+    With more than two classes, what is added to all scores of a token changes nothing: they are made to sum to 0.
+    """
+    a, B, c, empty = (np.asarray(x, np.float64) for x in (theta.a, theta.B, theta.c, theta.empty))
+    if len(c) > 1:
+        B, c = B - B.mean(axis=0), c - c.mean()
+    return Parameters(a, B, c, empty, theta.log_sink)
 
 
 class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,6 +66,8 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("spread", "attention_penalty", "tol"):
             check_number(owner, name, getattr(self, name), 0, above=True)
         check_number(owner, "max_iter", self.max_iter, 1, whole=True)
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            check_choice(owner, "class_weight", self.class_weight, ("balanced",))
         check_number(owner, "dim", self.dim, 2, whole=True)
         check_number(owner, "threads", self.threads, 1, whole=True, none=True)
 
@@ -63,9 +76,15 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return cores() if self.threads is None else int(self.threads)
 
     def _train(
-        self, counts: sparse.csr_matrix, classes: NDArray[Any], y: NDArray[np.intp], weight: Float, warm: bool
+        self,
+        counts: sparse.csr_matrix,
+        classes: NDArray[Any],
+        y: NDArray[np.intp],
+        weight: Float,
+        warm: bool,
+        **more: Any,
     ) -> None:
-        """Fit to counts that are weighed already; the model changes only when all has gone well."""
+        """Fit to counts that are weighed already; the model changes in one instant, when all has gone well."""
         n_classes = len(classes)
         data = TrainingSet.of(blocks_of(counts), y, weight.astype(counts.dtype), n_classes, self._threads)
         options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty)
@@ -82,31 +101,24 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 done = fit_scalars(data, options, self.max_iter, self.tol, start, watch)
             else:
                 self._check_dim(n_classes)
-                done, _ = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
-        self._keep(done, data)
-        self.classes_ = classes
-        self.history_ = np.array(history)
-
-    def _keep(self, done: Trained, data: TrainingSet) -> None:
+                done, (E, p, v) = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
+                more |= {"E_": E, "p_": p, "v_": v}
         theta = done.theta
-        self.attention_, self.values_ = theta.a, theta.B
-        self.intercept_, self.empty_, self.log_sink_ = theta.c, theta.empty, theta.log_sink
-        self.mean_attention_ = data.mean_attention(theta)
-        self._freeze()
-        self.class_counts_ = done.statistics.presence
-        self.n_iter_ = done.outcome.steps
-        self.status_ = done.outcome.status.value
-
-    def _freeze(self) -> None:
-        """The parameters in double precision: what every prediction and every proof uses.
-
-        With more than two classes, what is added to all scores of a token changes nothing: they are made to sum to 0.
-        """
-        own = (self.attention_, self.values_, self.intercept_, self.empty_)
-        a, B, c, empty = (np.asarray(x, np.float64) for x in own)
-        if len(c) > 1:
-            B, c = B - B.mean(axis=0), c - c.mean()
-        self._theta = Parameters(a, B, c, empty, self.log_sink_)
+        self.__dict__.update(
+            classes_=classes,
+            attention_=theta.a,
+            values_=theta.B,
+            intercept_=theta.c,
+            empty_=theta.empty,
+            log_sink_=theta.log_sink,
+            mean_attention_=data.mean_attention(theta),
+            class_counts_=done.statistics.presence,
+            n_iter_=done.outcome.steps,
+            status_=done.outcome.status.value,
+            history_=np.array(history),
+            _theta=frozen(theta),
+            **more,
+        )
 
     def _present(self) -> Parameters:
         """The parameters as they were trained."""
@@ -206,7 +218,8 @@ class AttentionClassifier(_Attention):
     Attributes
     ----------
     classes_, attention_ (V,), values_ (1 or K, V), intercept_, log_sink_, mean_attention_, class_counts_ (K, V),
-    n_iter_, status_ (a sentence), history_ (the objective after each step).
+    n_iter_, status_ (a sentence), history_ (the objective after each step); with `parameters="embeddings"` also
+    E_ (V, d), p_ (d,) and v_ (1 or K, d) as they were trained.
 
     Examples
     --------
@@ -259,22 +272,23 @@ class AttentionClassifier(_Attention):
         self.check_options()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
-        self.signed_ = _least(X) < 0
-        C = self._counts(X)
+        signed = _least(X) < 0
+        C = self._counts(X, signed)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", classes.tolist(), "one class is")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        self._train(C, classes, codes, self._weights(y, weight), self._may_go_on(classes, C.shape[1]))
+        warm = self._may_go_on(classes, C.shape[1])
+        self._train(C, classes, codes, self._weights(y, weight), warm, signed_=signed)
         return self
 
-    def _counts(self, X: Any) -> sparse.csr_matrix:
+    def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:
         C = sparse.csr_matrix(X, copy=False)
         if C.nnz and (not C.has_canonical_format or (C.data == 0).any()):
             C = C.copy()
             C.sum_duplicates()
             C.eliminate_zeros()
-        if self.signed_:
+        if signed:
             C = sparse.hstack([C.maximum(0), (-C).maximum(0)], format="csr")
         return weigh(C, self.counts)
 
@@ -284,7 +298,7 @@ class AttentionClassifier(_Attention):
         if not self.signed_ and _least(X) < 0:
             cure = "fit with such entries, or leave them out"
             raise refusal("predict", "X", "have no negative entry, as in training", _least(X), cure)
-        return scores(self._counts(X), self._theta)
+        return scores(self._counts(X, self.signed_), self._theta)
 
 
 def _least(X: Any) -> float:
@@ -399,8 +413,8 @@ class KeyTokenClassifier(_Attention):
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
         classes, codes = np.unique(y, return_inverse=True)
         warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
-        self._train(weigh(counts, self.counts), classes, codes, self._weights(y, weight), warm)
-        self.vocabulary_ = vocabulary
+        data = weigh(counts, self.counts)
+        self._train(data, classes, codes, self._weights(y, weight), warm, vocabulary_=vocabulary)
         return self
 
     def _sample_weight(self, given: Any, n: int) -> Float:

@@ -376,6 +376,14 @@ class Certificate:
         return proofs.probability_range(proofs.range_keeping(self._ballot, self.explanation._sets[0].indices))
 
     @functools.cached_property
+    def at_least(self) -> float | None:
+        """The least of these probabilities."""
+        if not self.tokens:
+            return None
+        margins = proofs.least_keeping(self._ballot, self.explanation._sets[0].indices)
+        return proofs.probability_range(np.stack([margins, margins], axis=1))[0]
+
+    @functools.cached_property
     def deleting(self) -> dict[int, tuple[float, float]]:
         """The same when at most m tokens are deleted, whichever they are."""
         if not self.tokens:
@@ -411,9 +419,7 @@ class Certificate:
         flipped = self.explanation._sets[1]
         if flipped.status == "none":
             return None
-        stays = np.ones(self.tokens, np.bool_)
-        stays[list(flipped.indices)] = False
-        return proofs.probability_of(self._ballot.take(stays))
+        return proofs.probability_without(self._ballot, flipped.indices)
 
     @property
     def label_after_flip(self) -> Any:
@@ -472,9 +478,9 @@ def _no_fewer(size: int) -> str:
     return {1: "Nothing less does.", 2: "No single token does."}.get(size, f"No {size - 1} tokens do.")
 
 
-def _at_least(probability: float) -> str:
+def _rounded_down(probability: float | None) -> str:
     """Two decimals, rounded down: what is said must be true."""
-    return f"{math.floor(probability * 100) / 100:.2f}"
+    return f"{math.floor((probability or 0.0) * 100) / 100:.2f}"
 
 
 def _sentence(c: Certificate, kept: FormalSet, gone: FormalSet, ballot: Ballot) -> str:
@@ -482,8 +488,7 @@ def _sentence(c: Certificate, kept: FormalSet, gone: FormalSet, ballot: Ballot) 
         why = "the intercept alone decides" if ballot.has_sink else "the label is the most frequent one"
         return f"The text has no known token: {why}."
     label = f"{c.label!r}"
-    low = _at_least(c.keeping[0]) if c.keeping else "0"
-    stays = f"it stays {label} and its probability stays at least {low}"
+    stays = f"it stays {label} and its probability stays at least {_rounded_down(c.at_least)}"
     if kept.size == 0:
         parts = [f"The label is fixed without any token: whatever is deleted, {stays}."]
     elif kept.status == "minimum":

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from .classifier import KeyTokenClassifier
+from .classifier import KeyTokenClassifier, frozen
 from .errors import InputError, ModelError
 from .files import sync_folder, write_new, write_whole, writing
 from .text import Vocabulary
@@ -203,7 +203,7 @@ def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -
     for name in _ARRAYS:
         setattr(model, name + "_", arrays[name])
     model.log_sink_ = float(arrays["log_sink"][0])
-    model._freeze()
+    model._theta = frozen(model._present())
     model.vocabulary_ = vocabulary
     model.n_iter_, model.status_ = record.get("n_iter", 0), record.get("status", "")
     model.history_ = np.array(record.get("history", []), np.float64)

@@ -27,8 +27,9 @@ __all__ = [
     "breach",
     "drop",
     "guarantee",
-    "probability_of",
+    "least_keeping",
     "probability_range",
+    "probability_without",
     "range_deleting",
     "range_deleting_exactly",
     "range_keeping",
@@ -182,23 +183,26 @@ def range_keeping(ballot: Ballot, kept: Sequence[int] | IntArray) -> FloatArray:
     >>> range_keeping(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [0]).tolist()
     [[-1.0, 2.0]]
     """
+    return np.stack([least_keeping(ballot, kept), _extremes_keeping(ballot, kept, 1.0)], axis=1)
+
+
+def least_keeping(ballot: Ballot, kept: Sequence[int] | IntArray) -> FloatArray:
+    """(R,) the least margin over each rival, over all sub-documents that contain the tokens `kept`."""
+    return -_extremes_keeping(ballot, kept, -1.0)
+
+
+def _extremes_keeping(ballot: Ballot, kept: Sequence[int] | IntArray, sign: float) -> FloatArray:
     _check_kept(ballot, kept)
-    ends = []
-    for r in range(len(ballot.rivals)):
-        items = Items.of(ballot, r)
-        held = items.held(kept)
-        free = np.flatnonzero(~held)
-        rising = free[np.argsort(items.value[free], kind="stable")]
-        ends.append([-_highest(items, held, rising, -1.0), _highest(items, held, rising[::-1], 1.0)])
-    return np.array(ends)
+    columns = [Items.of(ballot, r) for r in range(len(ballot.rivals))]
+    return np.array([_highest(items, items.held(kept), sign) for items in columns])
 
 
-def _highest(items: Items, held: BoolArray, order: IntArray, sign: float) -> float:
-    """Greatest mean of sign * value over the held items and a beginning of `order`, values decreasing."""
+def _highest(items: Items, held: BoolArray, sign: float) -> float:
+    """Greatest mean of sign * value over the held items and others: those of largest value, while they help."""
     mean = sign * items.mean(held).value
+    entering = np.flatnonzero((sign * items.value > mean) & ~held)  # the mean only grows: the others never enter
+    order = entering[np.argsort(-sign * items.value[entering], kind="stable")]
     value = sign * items.value[order]
-    entering = int(np.searchsorted(-value, -mean))  # the mean only grows: the others never enter
-    value, order = value[:entering], order[:entering]
     if items.narrow:
         weight = items.weight[order]
         base = float(items.weight[held].sum())
@@ -350,9 +354,10 @@ def probability_range(margins: ArrayLike) -> tuple[float, float]:
     return _probability(low), _probability(high)
 
 
-def probability_of(ballot: Ballot) -> float:
-    """The probability of the label on the document as it is."""
-    return _probability(np.array([Items.of(ballot, r).whole.value for r in range(len(ballot.rivals))]))
+def probability_without(ballot: Ballot, gone: Sequence[int] | IntArray) -> float:
+    """The probability of the label once some tokens are deleted."""
+    deleted = np.asarray(gone, dtype=np.intp)
+    return _probability(np.array([Items.of(ballot, r).without(deleted).value for r in range(len(ballot.rivals))]))
 
 
 def _probability(margins: FloatArray) -> float:

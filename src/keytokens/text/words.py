@@ -55,10 +55,13 @@ def read_words(texts: Sequence[str]) -> Words:
     parts = canonical(texts)
     low = b"\n".join(parts).translate(_LOWER)
     kinds = np.frombuffer(low.translate(_CLASS), np.uint8)
-    edges = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
-    begins = np.concatenate([[0], edges]) if len(low) else edges
-    is_word = kinds[begins] != 0
-    starts, sizes = begins[is_word], np.diff(begins, append=len(low))[is_word]
+    bounds = np.empty(len(kinds) + 1, np.bool_)  # where a run of one class begins, and the end of all
+    bounds[:1], bounds[-1] = True, True
+    np.not_equal(kinds[1:], kinds[:-1], out=bounds[1:-1])
+    edges = np.flatnonzero(bounds)
+    runs = np.flatnonzero(kinds[edges[:-1]])
+    starts = edges[runs]
+    sizes = edges[runs + 1] - starts
     text_ends = np.cumsum([len(part) + 1 for part in parts], dtype=np.intp)
     return Words(keys_of_slices(low, starts, sizes), np.searchsorted(starts, text_ends), low, starts, sizes)
 
