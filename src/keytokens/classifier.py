@@ -56,6 +56,39 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     empty_: Float
     log_sink_: float
 
+    def __init__(
+        self,
+        *,
+        counts: str = "raw",
+        sink: float = 0.5,
+        ratio: float = 1.5,
+        spread: float = 3.0,
+        attention_penalty: float = 2.0,
+        parameters: str = "scalars",
+        dim: int = 64,
+        max_iter: int = 100,
+        tol: float = 2e-3,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        threads: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.counts = counts
+        self.sink = sink
+        self.ratio = ratio
+        self.spread = spread
+        self.attention_penalty = attention_penalty
+        self.parameters = parameters
+        self.dim = dim
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.threads = threads
+        self.verbose = verbose
+
     def check_options(self) -> None:
         """Refuse options that break a rule, as `fit` does before it begins."""
         owner = type(self).__name__
@@ -229,39 +262,6 @@ class AttentionClassifier(_Attention):
     ['good', 'bad']
     """
 
-    def __init__(
-        self,
-        *,
-        counts: str = "raw",
-        sink: float = 0.5,
-        ratio: float = 1.5,
-        spread: float = 3.0,
-        attention_penalty: float = 2.0,
-        parameters: str = "scalars",
-        dim: int = 64,
-        max_iter: int = 100,
-        tol: float = 2e-3,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        threads: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.counts = counts
-        self.sink = sink
-        self.ratio = ratio
-        self.spread = spread
-        self.attention_penalty = attention_penalty
-        self.parameters = parameters
-        self.dim = dim
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.threads = threads
-        self.verbose = verbose
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -362,20 +362,22 @@ class KeyTokenClassifier(_Attention):
         self.min_df = min_df
         self.max_df = max_df
         self.max_tokens = max_tokens
-        self.counts = counts
-        self.sink = sink
-        self.ratio = ratio
-        self.spread = spread
-        self.attention_penalty = attention_penalty
-        self.parameters = parameters
-        self.dim = dim
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.threads = threads
-        self.verbose = verbose
+        super().__init__(
+            counts=counts,
+            sink=sink,
+            ratio=ratio,
+            spread=spread,
+            attention_penalty=attention_penalty,
+            parameters=parameters,
+            dim=dim,
+            max_iter=max_iter,
+            tol=tol,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            random_state=random_state,
+            threads=threads,
+            verbose=verbose,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
