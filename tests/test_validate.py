@@ -169,7 +169,9 @@ def test_texts_must_be_iterable(value):
     refuses(f"fit: `texts` must be an iterable of strings; saw {value!r}.", check_texts, value)
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), Unknown()], ids=repr)
+@pytest.mark.parametrize(
+    "missing", [None, float("nan"), np.float32("nan"), np.datetime64("NaT", "s"), Unknown()], ids=repr
+)
 def test_a_missing_text(missing):
     message = f"fit: `texts[1]` must be a string; saw {missing!r}. Cure: drop or fill the missing texts first."
     refuses(message, check_texts, ["a", missing, "b"])
