@@ -6,9 +6,12 @@ KeyTokensError
  |- ModelError      a model directory cannot be read: missing, damaged, or of an unknown format
  |- OutputError     something cannot be written; what was there before is still there (also an OSError)
  |- MissingExtra    an optional package is needed (also an ImportError)
+ |- NotSeparable    no direction lets the chosen tokens win; `.witness` proves it
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 __all__ = [
     "DataError",
@@ -16,6 +19,7 @@ __all__ = [
     "KeyTokensError",
     "MissingExtra",
     "ModelError",
+    "NotSeparable",
     "OutputError",
     "refusal",
     "shorten",
@@ -44,6 +48,14 @@ class OutputError(KeyTokensError, OSError):
 
 class MissingExtra(KeyTokensError, ImportError):
     """A command or function needs an optional package that is not installed."""
+
+
+class NotSeparable(KeyTokensError):
+    """No direction satisfies the constraints; `witness` is a Farkas vector that anybody can check."""
+
+    def __init__(self, message: str, witness: Any) -> None:
+        super().__init__(message)
+        self.witness = witness
 
 
 def shorten(seen: object, limit: int = 80) -> str:

@@ -1,0 +1,193 @@
+"""Gradient descents on attention: a method is a product, which way x how far.
+
+Which way is minus the gradient of each block, known as a direction and the logarithm of its length (`Scaled`). How far:
+
+Plain(eta)         eta |g|              gradient descent; the norm of p grows like log t
+Normalised(eta)    eta                  each block by itself; the norm of p grows like the sum of the steps
+Polyak(cap)        (L - L*) / |g|       at most `cap`; grows faster than any constant step
+
+`eta` is a number or a function of the step number t = 1, 2, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..core.selection_loss import Blocks, Problem, Reading, Scaled, Vector, log_abs
+from ..errors import refusal
+from ..validate import check_number
+from .loop import Ending, Status, Verdict
+
+__all__ = ["Descent", "DescentState", "Normalised", "Plain", "Point", "Polyak", "Step", "power", "blocks_of"]
+
+Schedule = float | Callable[[int], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Where a run is: parameters and what is read there, computed when first asked for."""
+
+    problem: Problem
+    blocks: Blocks
+    t: int
+
+    @property
+    def p(self) -> Vector:
+        """The parameter of the attention, p or W."""
+        return self.blocks[-1]
+
+    @cached_property
+    def reading(self) -> Reading:
+        return self.problem.read(self.blocks)
+
+    @cached_property
+    def descent(self) -> tuple[Scaled, ...]:
+        """Minus the gradient, block by block."""
+        return self.problem.descent(self.reading, self.blocks)
+
+    @cached_property
+    def log_sizes(self) -> Vector:
+        """log |g| of each block."""
+        return np.array([block.log for block in self.descent])
+
+    @property
+    def norm(self) -> float:
+        return float(np.sqrt(np.vdot(self.p, self.p)))
+
+
+class Step(Protocol):
+    """How far each block moves."""
+
+    def lengths(self, point: Point, t: int) -> Vector: ...
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Gradient descent: eta times the gradient."""
+
+    eta: Schedule
+
+    def __post_init__(self) -> None:
+        _check_schedule("Plain", self.eta)
+
+    def lengths(self, point: Point, t: int) -> Vector:
+        return _at(self.eta, t) * np.exp(point.log_sizes)
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """A given length for each block; with a floor eps, as published code has it, eta |g| / (|g| + eps).
+
+    A floor ends the run in effect where |g| falls below it; without one the direction stays exact.
+    """
+
+    eta: Schedule
+    floor: float | tuple[float, ...] = 0.0  # for all blocks or for each
+
+    def __post_init__(self) -> None:
+        _check_schedule("Normalised", self.eta)
+        for floor in np.atleast_1d(self.floor).tolist():
+            check_number("Normalised", "floor", floor, 0.0)
+
+    def lengths(self, point: Point, t: int) -> Vector:
+        eta = np.where(point.log_sizes > -np.inf, _at(self.eta, t), 0.0)
+        if not self.floor:
+            return eta
+        return eta * np.exp(point.log_sizes - np.logaddexp(point.log_sizes, log_abs(self.floor)))
+
+
+@dataclass(frozen=True)
+class Polyak:
+    """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`."""
+
+    cap: float
+
+    def __post_init__(self) -> None:
+        check_number("Polyak", "cap", self.cap, 0.0, above=True)
+
+    def lengths(self, point: Point, t: int) -> Vector:
+        log_norm = float(np.logaddexp.reduce(2 * point.log_sizes)) / 2
+        log_move = point.problem.gap(point.reading).log - log_norm
+        # exp only after the cap: near saturation L - L* and |g| are both below any float
+        return np.exp(min(log_move, float(np.log(self.cap))) + point.log_sizes - log_norm)
+
+
+def power(eta: float, a: float) -> Callable[[int], float]:
+    """The schedule eta t^-a.
+
+    >>> power(2.0, 0.75)(16)
+    0.25
+    """
+    return lambda t: float(eta * t**-a)
+
+
+@dataclass(frozen=True, eq=False)
+class DescentState(Point):
+    """Changes at every step."""
+
+    moved: bool = True
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Follow minus the gradient of `problem` by a step rule, for any choice of trained parameters.
+
+    >>> from keytokens.core.bags import Bags
+    >>> from keytokens.core.selection_loss import SelectionProblem
+    >>> from keytokens.optim.loop import run
+    >>> keys = Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]])
+    >>> problem = SelectionProblem(keys, np.array([1.0, 0.9, 0.9]))
+    >>> outcome = run(Descent(problem, Normalised(0.1), norm=10.0), np.zeros(2), 1000)
+    >>> outcome.status.value, outcome.state.reading.selection.tolist()
+    ('stopped: the parameters reached the given norm', [0])
+    """
+
+    problem: Problem
+    step_rule: Step
+    norm: float = np.inf  # of the attention's parameter: stop there
+
+    def init(self, start: Vector | Sequence[Vector]) -> DescentState:
+        return DescentState(self.problem, blocks_of("Descent", self.problem, start), 0)
+
+    def step(self, state: DescentState) -> DescentState:
+        t = state.t + 1
+        moves = zip(state.blocks, self.step_rule.lengths(state, t), state.descent, strict=True)
+        blocks = tuple(block + length * down.unit for block, length, down in moves)
+        moved = not all(map(np.array_equal, blocks, state.blocks))
+        return DescentState(self.problem, blocks, t, moved)
+
+    def verdict(self, state: DescentState) -> Verdict | None:
+        if not all(np.isfinite(block).all() for block in state.blocks):
+            return Status.NOT_FINITE
+        if not state.moved:
+            return Status.STALLED
+        if state.log_sizes.max() == -np.inf:
+            return Ending.STATIONARY
+        return Ending.FAR_ENOUGH if state.norm >= self.norm else None
+
+
+def blocks_of(owner: str, problem: Problem, start: Vector | Sequence[Vector]) -> Blocks:
+    """One array, or a tuple of arrays, as blocks of the problem's shapes."""
+    given: tuple[Any, ...] = tuple(start) if isinstance(start, tuple) else (start,)
+    blocks = tuple(np.array(block, np.float64) for block in given)
+    shapes = tuple(block.shape for block in blocks)
+    if shapes != problem.shapes:
+        rule = "have the shapes of the trained parameters, " + ", ".join(map(str, problem.shapes))
+        raise refusal(owner, "start", rule, shapes, "give one array, or a tuple of arrays for several parameters")
+    if not all(np.isfinite(block).all() for block in blocks):
+        raise refusal(owner, "start", "be finite", start)
+    return blocks
+
+
+def _at(eta: Schedule, t: int) -> float:
+    return eta(t) if callable(eta) else eta
+
+
+def _check_schedule(owner: str, eta: Any) -> None:
+    if not callable(eta):
+        check_number(owner, "eta", eta, 0.0, above=True)

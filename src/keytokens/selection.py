@@ -1,0 +1,257 @@
+"""Which tokens win: scores, globally and locally optimal selections, neighbours, cones, and the tests they rest on.
+
+For keys k_it and scores gamma_it = Y_i v'x_it, a *selection* takes one token of each bag. It is locally optimal if its
+max-margin direction exists and every selected token outscores its SVM-neighbours, the tokens that sit on the margin.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .core.bags import Bags, Index, Vector
+from .errors import NotSeparable, refusal
+from .svm import MarginProblem, MarginSolution, solve
+
+__all__ = [
+    "Cone",
+    "DirectionalNeighbours",
+    "LocalOptimum",
+    "cone",
+    "directional_neighbours",
+    "has_equal_scores",
+    "in_general_position",
+    "local_optimum",
+    "locally_optimal_selections",
+    "optimal_tokens",
+    "score_gap",
+    "separating_witness",
+    "smoothness",
+    "tight_smoothness",
+]
+
+ON_THE_MARGIN = 1e-6  # a token whose margin is below 1 + this is a neighbour
+MOST_SELECTIONS = 200_000  # to enumerate
+
+
+def optimal_tokens(bags: Bags, gamma: Vector, *, strict: bool = True) -> Index:
+    """(n,) the token with the largest score of each bag; `strict` refuses ties, where the optimum is not one token."""
+    best = bags.argmax(gamma)
+    if strict:
+        tied = bags.sum((gamma == bags.spread(bags.max(gamma))).astype(np.float64)) > 1
+        if tied.any():
+            i = int(np.flatnonzero(tied)[0])
+            raise refusal(
+                "optimal_tokens",
+                f"scores of bag {i}",
+                "have one largest entry",
+                "a tie",
+                "break the tie or name a selection",
+            )
+    return best
+
+
+def score_gap(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, among: NDArray[np.bool_]) -> float:
+    """The least gamma_selected - gamma_t over the tokens `among`; inf if there are none."""
+    chosen = bags.chosen(selection)
+    gaps = bags.spread(gamma[chosen]) - gamma
+    return float(gaps[among].min(initial=math.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalOptimum:
+    """A selection with its max-margin direction, judged."""
+
+    selection: Index
+    solution: MarginSolution
+    neighbours: NDArray[np.bool_]  # (N,) tokens on the margin
+    gap: float  # least score difference to a neighbour; inf without neighbours
+
+    @property
+    def holds(self) -> bool:
+        """Whether every selected token outscores its neighbours."""
+        return self.gap > 0
+
+    @property
+    def direction(self) -> Vector:
+        return self.solution.p / np.linalg.norm(self.solution.p)
+
+
+def local_optimum(keys: Any, gamma: Vector, selection: Sequence[int] | Index) -> LocalOptimum:
+    """Judge one selection; `NotSeparable` if no direction lets it win."""
+    bags = Bags.of(keys, "local_optimum")
+    chosen = bags.chosen(selection, "local_optimum")
+    solution = solve(MarginProblem.from_selection(bags, selection))
+    margins = bags.spread(bags.rows[chosen] @ solution.p) - bags.rows @ solution.p
+    others = np.ones(len(bags.rows), np.bool_)
+    others[chosen] = False
+    neighbours = others & (margins < 1 + ON_THE_MARGIN)
+    return LocalOptimum(
+        np.asarray(selection, np.intp), solution, neighbours, score_gap(bags, gamma, selection, neighbours)
+    )
+
+
+def locally_optimal_selections(keys: Any, gamma: Vector) -> Iterator[LocalOptimum]:
+    """All locally optimal selections, by enumeration of the T_1 x ... x T_n candidates."""
+    bags = Bags.of(keys, "locally_optimal_selections")
+    candidates = math.prod(bags.sizes.tolist())
+    if candidates > MOST_SELECTIONS:
+        rule = f"have at most {MOST_SELECTIONS:,} selections to enumerate"
+        raise refusal("locally_optimal_selections", "keys", rule, candidates, "run descents from many starts instead")
+    for selection in itertools.product(*map(range, bags.sizes.tolist())):
+        try:
+            judged = local_optimum(bags, gamma, np.array(selection))
+        except NotSeparable:
+            continue
+        if judged.holds:
+            yield judged
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionalNeighbours:
+    """What a direction q selects, with what margin, and which tokens attain it."""
+
+    selection: Index
+    margin: float
+    neighbours: NDArray[np.bool_]  # (N,)
+    neighbour_optimal: bool  # every token that attains the margin has a lower score than the selected one
+
+
+def directional_neighbours(keys: Any, gamma: Vector, q: Sequence[float] | Vector) -> DirectionalNeighbours:
+    """For any direction: selected tokens, margin Gamma_q, the tokens that attain it."""
+    bags = Bags.of(keys, "directional_neighbours")
+    a = bags.rows @ np.asarray(q, np.float64)
+    selection = bags.argmax(a)
+    chosen = bags.starts[:-1] + selection
+    others = np.ones(len(a), np.bool_)
+    others[chosen] = False
+    margins = bags.spread(a[chosen]) - a
+    margin = float(margins[others].min(initial=math.inf))
+    near = others & (margins <= margin + ON_THE_MARGIN * max(1.0, abs(margin)))
+    return DirectionalNeighbours(selection, margin, near, score_gap(bags, gamma, selection, near) > 0)
+
+
+@dataclass(frozen=True)
+class Cone:
+    """{p : cos(p, p_mm) >= 1 - mu, |p| >= radius}: inside it descent cannot lose a locally optimal selection."""
+
+    mu: float
+    radius: float
+    margin: float  # Theta = 1 / |p_mm|
+    delta: float  # half the least distance of non-neighbours behind neighbours; inf if all are neighbours
+    size: float  # A = max |k| / Theta
+
+
+def cone(keys: Any, gamma: Vector, optimum: LocalOptimum) -> Cone:
+    """The constants of the cone around a locally optimal direction.
+
+    Theta = 1/|p_mm|, delta = half the least (k_t - k_u)'p_mm of a neighbour t and a non-neighbour u, A = max|k|/Theta,
+    mu = (min(1/2, delta)/A)^2 / 8, radius = max(2, 1/delta)/Theta log(64 T Gamma A / gap), Gamma the largest spread of
+    scores within a bag.
+    """
+    bags = Bags.of(keys, "cone")
+    if not optimum.holds:
+        raise refusal("cone", "optimum", "be locally optimal", f"score gap {optimum.gap:g}")
+    theta = 1.0 / float(np.linalg.norm(optimum.solution.p))
+    a = bags.rows @ optimum.solution.p
+    chosen = bags.starts[:-1] + optimum.selection
+    rest = ~optimum.neighbours
+    rest[chosen] = False
+    behind = np.full(len(a), -math.inf)
+    behind[rest] = a[rest]
+    lowest = np.where(optimum.neighbours, a, math.inf)
+    # least neighbour minus largest non-neighbour, within each bag that has both
+    gaps = np.minimum.reduceat(lowest, bags.starts[:-1]) - bags.max(behind)
+    delta = 0.5 * float(gaps.min())
+    size = float(np.linalg.norm(bags.rows, axis=1).max()) / theta
+    spread = float((bags.max(gamma) + bags.max(-gamma)).max())
+    gap = min(optimum.gap, spread) if math.isfinite(optimum.gap) else spread
+    tokens = int(bags.sizes.max())
+    mu = (min(0.5, delta) / size) ** 2 / 8
+    radius = max(2.0, 1.0 / delta) / theta * math.log(max(64 * tokens * spread * size / gap, 1.0))
+    return Cone(mu, radius, theta, delta, size)
+
+
+def smoothness(values: Any, v: Sequence[float] | Vector, W: Vector, M0: float = 0.25, M1: float = 1.0) -> float:
+    """L_p, the constant of the descent theorems: the gradient in p is L_p-Lipschitz, steps up to 1/L_p descend.
+
+    L_p = mean of M0 |v|^2 |W|^2 |X_i|^4 + 3 M1 |v| |W|^2 |X_i|^3 (spectral norms), with |loss'| <= M1 and loss'
+    M0-Lipschitz; the defaults are those of the logistic loss.
+    """
+    bags = Bags.of(values, "smoothness", "values")
+    X = np.array([np.linalg.norm(bags[i], 2) for i in range(len(bags))])
+    size, shape = float(np.linalg.norm(np.asarray(v, np.float64))), float(np.linalg.norm(W, 2))
+    return float(np.mean(M0 * size**2 * shape**2 * X**4 + 3 * M1 * size * shape**2 * X**3))
+
+
+def tight_smoothness(keys: Any, gamma: Vector, M0: float = 0.25, M1: float = 1.0) -> float:
+    """The smaller mean of M0 |gamma_i|^2 |K_i|^2 + 3 M1 |gamma_i| |K_i|^2, for keys and scores of any origin."""
+    bags = Bags.of(keys, "tight_smoothness")
+    K = np.array([np.linalg.norm(bags[i], 2) for i in range(len(bags))])
+    g = np.sqrt(bags.sum(gamma**2))
+    return float(np.mean((M0 * g**2 + 3 * M1 * g) * K**2))
+
+
+def separating_witness(values: Any, W: Vector, v: Sequence[float] | Vector) -> Vector:
+    """A p that separates the best tokens when all labels are +1: (W')^+ v / least score gap, v in the range of W'.
+
+    Keys are k = W x, so p'(k_best - k_t) = v'(x_best - x_t) / gap >= 1.
+    """
+    bags = Bags.of(values, "separating_witness", "values")
+    direction = np.asarray(v, np.float64)
+    gamma = bags.rows @ direction
+    best = optimal_tokens(bags, gamma)
+    others = np.ones(len(gamma), np.bool_)
+    others[bags.starts[:-1] + best] = False
+    p = np.linalg.lstsq(W.T, direction, rcond=None)[0]
+    if not np.allclose(W.T @ p, direction, rtol=1e-9, atol=1e-12 * float(np.abs(direction).max())):
+        raise refusal("separating_witness", "v", "lie in the range of W'", "a v outside of it")
+    return np.asarray(p / score_gap(bags, gamma, best, others), np.float64)
+
+
+def has_equal_scores(bags: Bags, gamma: Vector) -> bool:
+    """Whether within each bag all tokens but the best share one score, strictly below it."""
+    best = bags.starts[:-1] + optimal_tokens(bags, gamma)
+    rest = np.where(np.isin(np.arange(len(gamma)), best), -math.inf, gamma)
+    low = np.where(np.isin(np.arange(len(gamma)), best), math.inf, gamma)
+    lowest = np.minimum.reduceat(low, bags.starts[:-1])
+    highest = bags.max(rest)
+    return bool(np.all((highest == lowest) | (bags.sizes == 1)))
+
+
+def in_general_position(keys: Any, selection: Sequence[int] | Index, most: int = 20_000) -> bool:
+    """Whether the rows k_selected - k_t are in general position.
+
+    Every d of them are independent and no d + 1 have the all-ones vector in their column range; by enumeration.
+    """
+    bags = Bags.of(keys, "in_general_position")
+    chosen = bags.chosen(selection, "in_general_position")
+    others = np.ones(len(bags.rows), np.bool_)
+    others[chosen] = False
+    A = (bags.rows[chosen][bags.bag] - bags.rows)[others]
+    d = bags.dim
+    tuples = math.comb(len(A), min(d, len(A))) + math.comb(len(A), d + 1)
+    if tuples > most:
+        rule = f"have at most {most:,} tuples of rows to test"
+        raise refusal(
+            "in_general_position", "keys", rule, tuples, "draw keys from a density: they are, with probability 1"
+        )
+    scale = float(np.abs(A).max(initial=1.0))
+    independent = all(
+        np.linalg.matrix_rank(A[list(rows)] / scale) == min(d, len(rows))
+        for rows in itertools.combinations(range(len(A)), min(d, len(A)))
+    )
+    return independent and not any(
+        _ones_in_range(A[list(rows)]) for rows in itertools.combinations(range(len(A)), d + 1)
+    )
+
+
+def _ones_in_range(rows: Vector) -> bool:
+    p, *_ = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)
+    return bool(np.abs(rows @ p - 1).max() < 1e-9)

@@ -1,0 +1,47 @@
+"""What torch.randn draws after torch.manual_seed, for the data of published notebooks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def torch_randn(seed: int, *shape: int) -> np.ndarray:
+    """MT19937 seeded as numpy's RandomState; Box-Muller, in float32 by blocks of 16 or in doubles below 16 numbers."""
+    words = np.random.RandomState(seed)  # noqa: NPY002: the generator itself is the point
+    size = int(np.prod(shape))
+    draw = _short if size < 16 else _long
+    return draw(words, size).reshape(shape)
+
+
+def _bits(words: np.random.RandomState, count: int) -> np.ndarray:
+    return words.randint(0, 2**32, count, dtype=np.uint64)
+
+
+def _short(words: np.random.RandomState, size: int) -> np.ndarray:
+    out: list[float] = []
+    while len(out) < size:
+        high1, low1, high2, low2 = (int(w) for w in _bits(words, 4))
+        u1 = ((high1 << 32 | low1) & (2**53 - 1)) * 2.0**-53
+        u2 = ((high2 << 32 | low2) & (2**53 - 1)) * 2.0**-53
+        radius, angle = np.sqrt(-2 * np.log1p(-u2)), 2 * np.pi * u1
+        out += [radius * np.cos(angle), radius * np.sin(angle)]
+    return np.array(out[:size], np.float32)
+
+
+def _long(words: np.random.RandomState, size: int) -> np.ndarray:
+    x = _uniform(words, size)
+    for start in range(0, size - 15, 16):
+        x[start : start + 16] = _box_muller(x[start : start + 16])
+    if size % 16:  # the last 16 are drawn anew
+        x[-16:] = _box_muller(_uniform(words, 16))
+    return x
+
+
+def _uniform(words: np.random.RandomState, size: int) -> np.ndarray:
+    return ((_bits(words, size) & np.uint64(2**24 - 1)).astype(np.float32) * np.float32(2.0**-24)).astype(np.float32)
+
+
+def _box_muller(x: np.ndarray) -> np.ndarray:
+    u1, u2 = np.float32(1) - x[:8], x[8:]
+    radius, angle = np.sqrt(np.float32(-2) * np.log(u1)), np.float32(2 * np.pi) * u2
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)]).astype(np.float32)

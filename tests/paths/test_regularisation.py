@@ -1,0 +1,111 @@
+"""Regularisation paths: towards the max-margin direction, proved minima where they can be, and the joint limits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from keytokens.core.bags import Bags
+from keytokens.core.selection_loss import Correlation, Exponential, JointProblem, Logistic, SelectionProblem
+from keytokens.errors import InputError
+from keytokens.paths import Proof, joint_path, regularisation_path
+from keytokens.svm import MarginProblem, solve
+
+
+def random_problem(seed, n=3, T=4, d=8, loss=None):
+    rng = np.random.default_rng(seed)
+    keys = Bags.of(rng.normal(size=(n, T, d)))
+    return SelectionProblem(keys, rng.normal(size=n * T), loss or Logistic())
+
+
+def limit(problem):
+    return solve(MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores))).p
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Exponential(), Correlation()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_path_turns_to_the_max_margin_direction(seed, loss):
+    """1 - cos falls like 1/R^2 and log(L - L*) like -R / |p_mm|."""
+    problem = random_problem(seed, loss=loss)
+    target = limit(problem)
+    path = regularisation_path(problem, [10, 50, 200], starts=4)
+    away = [1 - point.direction @ target / np.linalg.norm(target) for point in path]
+    assert away[0] > away[1] > away[2]
+    assert away[2] < 1e-4
+    assert -np.linalg.norm(target) * path[-1].log_gap / 200 == pytest.approx(1, abs=0.05)
+    assert not any(point.inside for point in path)
+    assert all(point.proof is Proof.STARTS for point in path)
+
+
+def test_no_sampled_point_is_lower():
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        problem = random_problem(seed, n=2, T=3, d=3)
+        (point,) = regularisation_path(problem, [6.0])
+        for _ in range(300):
+            p = rng.normal(size=3)
+            p *= 6.0 * rng.uniform() ** (1 / 3) / np.linalg.norm(p)
+            assert problem.gap(problem.read((p,))).log >= point.log_gap - 1e-9
+
+
+def test_one_input_with_two_tokens_is_closed():
+    problem = SelectionProblem(Bags.of([[[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]]), np.array([0.3, -0.5]))
+    (point,) = regularisation_path(problem, [3.0])
+    assert point.proof is Proof.CLOSED
+    np.testing.assert_allclose(point.p, 3 * np.array([1, 2, -1]) / math.sqrt(6))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_dimensions_are_scanned(seed):
+    problem = random_problem(seed, n=2, T=3, d=2, loss=Correlation())
+    (point,) = regularisation_path(problem, [2.0], starts=2)
+    if not point.inside:
+        assert point.proof is Proof.SCAN
+        angles = np.linspace(-math.pi, math.pi, 1001)
+        values = [problem.gap(problem.read((2.0 * np.array([math.cos(t), math.sin(t)]),))).log for t in angles]
+        assert point.log_gap <= min(values) + 1e-4
+
+
+VALUES = np.array([[[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, -1.0]], [[0.0, 0.0], [0.5, 1.0]]])
+LABELS = [1.0, -1.0, 1.0]
+
+
+def angle(point):
+    return math.degrees(math.atan2(point.p[1], point.p[0]))
+
+
+def test_joint_path_when_all_inputs_support_the_head():
+    """The angle of p at r = R = 5, 10, 30 is 11.82, 12.45, 13.43 degrees, on the way to 14.04."""
+    bags = Bags.of(VALUES)
+    path = joint_path(JointProblem(np.array(LABELS), bags, bags), [5, 10, 30], ratio=1.0)
+    assert [angle(point) for point in path] == pytest.approx([11.82, 12.45, 13.43], abs=0.02)
+    v = path[-1].blocks[0]
+    assert abs(v[0] / np.linalg.norm(v)) < 0.1
+
+
+def test_joint_path_when_one_input_is_off_the_margin():
+    """Its rows are relaxed and p turns: r = R = 5, 10, 30 gives 5.54, 2.76, 0.94 degrees, on the way to 0."""
+    values = VALUES.copy()
+    values[2, 1] = [0.5, 1.5]
+    bags = Bags.of(values)
+    problem = JointProblem(np.array(LABELS), bags, bags)
+    path = joint_path(problem, [5, 10, 30], ratio=1.0)
+    assert [angle(point) for point in path[:2]] == pytest.approx([5.54, 2.76], abs=0.02)
+    assert angle(path[2]) == pytest.approx(0.94, abs=0.05)  # so flat there that log L has no more digits
+    # the limit depends on the ratio: cos - 5 sin = ratio gives 7.6 degrees for 1/3, 8.0 at R = 30
+    (slow,) = joint_path(problem, [30], ratio=1 / 3)
+    assert angle(slow) == pytest.approx(8.0, abs=0.1)
+
+
+@pytest.mark.parametrize("radii", [[], [0.0, 1.0], [2.0, 1.0], [1.0, math.inf]])
+def test_wrong_radii(radii):
+    with pytest.raises(InputError, match="regularisation_path: `radii` must be increasing positive numbers"):
+        regularisation_path(random_problem(0), radii)
+
+
+def test_wrong_ratio():
+    bags = Bags.of(VALUES)
+    with pytest.raises(InputError, match=r"joint_path: `ratio` must be a number above 0; saw 0\."):
+        joint_path(JointProblem(np.array(LABELS), bags, bags), [1.0], ratio=0)
