@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .bags import BagClassifier
     from .classifier import AttentionClassifier, KeyTokenClassifier
     from .errors import DataError, InputError, KeyTokensError, MissingExtra, ModelError, OutputError
     from .explanation import Explanation
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MASK",
     "AttentionClassifier",
+    "BagClassifier",
     "DataError",
     "Explanation",
     "InputError",
@@ -34,6 +36,7 @@ __all__ = [
 
 _HOME = {
     "AttentionClassifier": "classifier",
+    "BagClassifier": "bags",
     "DataError": "errors",
     "Explanation": "explanation",
     "InputError": "errors",

@@ -1,6 +1,7 @@
-"""A model on disk: a directory with `model.json`, its arrays (safetensors) and its vocabulary (text, one token a line).
+"""A model on disk: a directory with `model.json`, its arrays (safetensors) and, of a text classifier, its vocabulary
+(text, one token a line).
 
-`model.json` is the commit point: it names the two data files with size and SHA-256. Saving writes the data files under
+`model.json` is the commit point: it names the data files with size and SHA-256. Saving writes the data files under
 new names, replaces `model.json` in one instant, then deletes the files that the replaced one named. So at every moment
 the old or the new model loads, also with several writers. Loading runs no code and refuses what it does not know.
 """
@@ -12,7 +13,9 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
+from .bags import BagClassifier
 from .classifier import KeyTokenClassifier, frozen
 from .errors import InputError, ModelError
 from .files import sync_folder, write_new, write_whole, writing
@@ -34,24 +38,19 @@ _NAMES = {
     "arrays": re.compile(r"arrays-[0-9a-f]{16}\.safetensors"),
     "vocabulary": re.compile(r"vocabulary-[0-9a-f]{16}\.txt"),
 }
+_ENDINGS = {"arrays": "arrays-{}.safetensors", "vocabulary": "vocabulary-{}.txt"}
 _LARGEST_JSON = 64 * 2**20
 _ATTEMPTS = 20  # to read a model that others keep replacing
 
 
-def save(model: KeyTokenClassifier, path: str | os.PathLike[str]) -> None:
+def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a directory; an earlier model there is replaced in one instant."""
     folder = Path(path)
-    arrays = {name: np.atleast_1d(np.ascontiguousarray(getattr(model, name + "_"))) for name in _ARRAYS}
-    contents = {
-        "arrays": save_arrays(arrays),
-        "vocabulary": "".join(token + "\n" for token in model.vocabulary_.tokens).encode("utf-8"),
-    }
+    kind = _KINDS[type(model).__name__]
+    contents, facts = kind.contents(model), kind.facts(model)
     # a name of its own for every save, even of equal contents: no save ever deletes what another has written
     salt = secrets.token_bytes(8)
-    names = {
-        "arrays": f"arrays-{_digest(contents['arrays'] + salt)[:16]}.safetensors",
-        "vocabulary": f"vocabulary-{_digest(contents['vocabulary'] + salt)[:16]}.txt",
-    }
+    names = {part: _ENDINGS[part].format(_digest(content + salt)[:16]) for part, content in contents.items()}
     record = {
         "format": FORMAT,
         "kind": type(model).__name__,
@@ -61,7 +60,7 @@ def save(model: KeyTokenClassifier, path: str | os.PathLike[str]) -> None:
             part: {"name": names[part], "size": len(content), "sha256": _digest(content)}
             for part, content in contents.items()
         },
-        "tokens": len(model.vocabulary_),
+        **facts,
         "n_iter": int(model.n_iter_),
         "status": model.status_,
         "history": [float(value) for value in model.history_],
@@ -119,13 +118,13 @@ def _option(value: Any) -> Any:
     return value
 
 
-def load(path: str | os.PathLike[str]) -> KeyTokenClassifier:
-    """Read a model that `save` has written."""
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` has written: a `KeyTokenClassifier` or a `BagClassifier`, as it was saved."""
     folder = Path(path)
     for attempt in range(_ATTEMPTS):
         record = _record(folder)
         try:
-            contents = {part: _read(folder, part, record["files"][part]) for part in _NAMES}
+            contents = {part: _read(folder, part, record["files"][part]) for part in _KINDS[record["kind"]].parts}
         except FileNotFoundError as error:
             if attempt + 1 < _ATTEMPTS:
                 continue  # replaced while we were reading: look again
@@ -160,12 +159,13 @@ def _check_record(folder: Path, record: Any) -> None:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         seen = record.get("format") if isinstance(record, dict) else type(record).__name__
         raise _unreadable(folder, f"format {seen!r} is unknown, this version reads format {FORMAT}")
-    if record.get("kind") != KeyTokenClassifier.__name__:
-        raise _unreadable(folder, f"its kind {record.get('kind')!r} is unknown")
+    kind = record.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise _unreadable(folder, f"its kind {kind!r} is unknown")
     files = record.get("files")
-    for part, rule in _NAMES.items():
+    for part in _KINDS[kind].parts:
         entry = files.get(part) if isinstance(files, dict) else None
-        if not isinstance(entry, dict) or not rule.fullmatch(str(entry.get("name"))):
+        if not isinstance(entry, dict) or not _NAMES[part].fullmatch(str(entry.get("name"))):
             raise _unreadable(folder, f"model.json names no proper {part} file")
 
 
@@ -184,30 +184,90 @@ def _read(folder: Path, part: str, entry: dict[str, Any]) -> bytes:
     return content
 
 
-def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -> KeyTokenClassifier:
+def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -> Any:
     try:
-        arrays = load_arrays(contents["arrays"])
-        tokens = contents["vocabulary"].decode("utf-8").split("\n")[:-1]
         classes = np.array(record["classes"])
         if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
             raise ValueError("classes must be two or more, sorted, each once")
-        model = KeyTokenClassifier(**{name: _option(value) for name, value in record["options"].items()})
-        model.check_options()
-        vocabulary = Vocabulary.from_tokens(tokens)
-        if len(vocabulary) != len(tokens):
-            raise ValueError("the vocabulary names a token twice")
-        _check_arrays(arrays, len(tokens), len(classes))
+        options = {name: _option(value) for name, value in record["options"].items()}
+        model = _KINDS[record["kind"]].rebuild(record, options, classes, contents)
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
         raise _unreadable(folder, f"its contents do not fit together ({error})") from error
+    model.n_iter_, model.status_ = record.get("n_iter", 0), record.get("status", "")
+    model.history_ = np.array(record.get("history", []), np.float64)
+    return model
+
+
+# ---- the kinds of model
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What differs between the kinds: the data files, more facts for `model.json`, and the way back."""
+
+    parts: tuple[str, ...]
+    contents: Callable[[Any], dict[str, bytes]]
+    facts: Callable[[Any], dict[str, Any]]
+    rebuild: Callable[[dict[str, Any], dict[str, Any], Any, dict[str, bytes]], Any]
+
+
+def _text_contents(model: KeyTokenClassifier) -> dict[str, bytes]:
+    arrays = {name: np.atleast_1d(np.ascontiguousarray(getattr(model, name + "_"))) for name in _ARRAYS}
+    vocabulary = "".join(token + "\n" for token in model.vocabulary_.tokens).encode("utf-8")
+    return {"arrays": save_arrays(arrays), "vocabulary": vocabulary}
+
+
+def _text_facts(model: KeyTokenClassifier) -> dict[str, Any]:
+    return {"tokens": len(model.vocabulary_)}
+
+
+def _text_model(
+    record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
+) -> KeyTokenClassifier:
+    arrays = load_arrays(contents["arrays"])
+    tokens = contents["vocabulary"].decode("utf-8").split("\n")[:-1]
+    model = KeyTokenClassifier(**options)
+    model.check_options()
+    vocabulary = Vocabulary.from_tokens(tokens)
+    if len(vocabulary) != len(tokens):
+        raise ValueError("the vocabulary names a token twice")
+    _check_arrays(arrays, len(tokens), len(classes))
     model.classes_ = classes
     for name in _ARRAYS:
         setattr(model, name + "_", arrays[name])
     model.log_sink_ = float(arrays["log_sink"][0])
     model._theta = frozen(model._present())
     model.vocabulary_ = vocabulary
-    model.n_iter_, model.status_ = record.get("n_iter", 0), record.get("status", "")
-    model.history_ = np.array(record.get("history", []), np.float64)
     return model
+
+
+def _bag_contents(model: BagClassifier) -> dict[str, bytes]:
+    arrays = {name: np.ascontiguousarray(array) for name, array in model.to_arrays().items()}
+    return {"arrays": save_arrays(arrays)}
+
+
+def _bag_facts(model: BagClassifier) -> dict[str, Any]:
+    names = getattr(model, "feature_names_in_", None)
+    return {"feature_names": None if names is None else names.tolist()}
+
+
+def _bag_model(
+    record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
+) -> BagClassifier:
+    model = BagClassifier(**options)
+    model.from_arrays(load_arrays(contents["arrays"]), classes)
+    names = record.get("feature_names")
+    if names is not None:
+        if len(names) != model.n_features_in_:
+            raise ValueError("feature_names must have one entry for each feature")
+        model.feature_names_in_ = np.array(names, object)
+    return model
+
+
+_KINDS = {
+    KeyTokenClassifier.__name__: _Kind(("arrays", "vocabulary"), _text_contents, _text_facts, _text_model),
+    BagClassifier.__name__: _Kind(("arrays",), _bag_contents, _bag_facts, _bag_model),
+}
 
 
 def _check_arrays(arrays: dict[str, Any], V: int, K: int) -> None:
