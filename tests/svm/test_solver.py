@@ -206,6 +206,22 @@ def test_long_runs_with_long_answers(seed):
     assert solution.is_optimal(1e-9)
 
 
+def test_spoilt_factors_are_renewed(monkeypatch):
+    keys, selection = separable(100, 5, 20, 0)
+    problem = MarginProblem.from_selection(keys, selection)
+    expected = solve(problem)
+    insert, refresh, renewed = ActiveSet._insert, ActiveSet.refresh, []
+
+    def spoilt(self, *arguments):
+        insert(self, *arguments)
+        self._Q[:, 0] *= 1 + 1e-8
+
+    monkeypatch.setattr(ActiveSet, "_insert", spoilt)
+    monkeypatch.setattr(ActiveSet, "refresh", lambda *arguments: renewed.append(1) or refresh(*arguments))
+    assert_allclose(solve(problem).p, expected.p, rtol=0, atol=1e-12)
+    assert renewed
+
+
 @pytest.mark.parametrize("angle", 10.0 ** -np.arange(2, 16))
 def test_a_thin_margin_is_solved_proved_away_or_admitted(angle):
     """Two rows that all but oppose each other: never an answer that is wrong unnoticed."""
