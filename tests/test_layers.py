@@ -19,7 +19,7 @@ ROWS = [
     "selection paths",
     "certificate",
     "explanation",
-    "explain training",
+    "explain training fitting",
     "classifier bags",
     "persist",
     "report",

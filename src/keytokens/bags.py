@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
@@ -20,11 +19,9 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
-from tqdm.auto import tqdm
 
 from . import certificate as proofs
 from .certificate import Ballot
@@ -33,6 +30,7 @@ from .core.counts import Float
 from .core.losses import Loss, loss_for, probabilities
 from .errors import refusal
 from .explanation import DELETIONS, _half, _plain, _rounded_down, _times
+from .fitting import class_weighted, progress
 from .optim.lbfgs import LBFGS, LBFGSState
 from .optim.loop import Outcome, run
 from .validate import Seen, check_choice, check_number
@@ -619,7 +617,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             phi, rows = self._keep_map(bags) if warm else self._learn_map(bags, weight, seed)
             mapped = bags.with_rows(rows)
             starts = [self._present().pack()] if warm else self._starts(mapped, codes, weight, len(classes), seed)
-            total = weight * _class_weights(self.class_weight, y, codes, weight)
+            total: Array = np.asarray(class_weighted(self.class_weight, y, weight), np.float64)
             best, history = self._train(mapped, codes, total, len(classes), starts)
         w = Weights.unpack(best.state.theta, *self._shape(mapped.dim, len(classes)))
         if not _is_table(X):
@@ -681,7 +679,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         curvature = penalties.pack() + 0.25 * weight.sum() * _mean_squares(*shape)
         method = LBFGS(objective, 1 / curvature, memory=10, tolerance=self.tol)
         best: tuple[Outcome[LBFGSState], list[float]] | None = None
-        with self._progress() as tick:
+        with progress(self.verbose) as tick:
             for start in starts:
                 history: list[float] = []
 
@@ -694,19 +692,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     best = outcome, history
         assert best is not None
         return best
-
-    @contextmanager
-    def _progress(self) -> Iterator[Callable[[float], None]]:
-        if not self.verbose:
-            yield lambda value: None
-            return
-        with tqdm(desc="training", unit="step", disable=None if self.verbose == 1 else False, leave=False) as bar:
-
-            def tick(value: float) -> None:
-                bar.set_postfix(objective=f"{value:.6g}", refresh=False)
-                bar.update()
-
-            yield tick
 
     def _may_go_on(self, classes: NDArray[Any], dim: int) -> bool:
         """Whether a warm start is wanted and the present parameters fit."""
@@ -871,16 +856,6 @@ def _check_weight(given: Any, n: int) -> Array:
         rule = f"be {n} finite numbers, none negative and not all zero"
         raise refusal("BagClassifier.fit", "sample_weight", rule, given)
     return weight
-
-
-def _class_weights(rule: Any, y: NDArray[Any], codes: NDArray[np.intp], weight: Array) -> Array:
-    """(n,) a factor for each bag; "balanced" goes by weight: a bag of weight 2 is the same as two bags."""
-    if rule is None:
-        return np.ones(len(y))
-    if isinstance(rule, str):
-        total = np.bincount(codes, weight)
-        return (total.sum() / (np.count_nonzero(total) * np.maximum(total, 1e-300)))[codes]
-    return np.asarray(compute_sample_weight(rule, y))
 
 
 def _mean_squares(D: int, h: int, m: int) -> Array:

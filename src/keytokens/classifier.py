@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from tqdm.auto import tqdm
 
 from .core.attention import Parameters, scores
 from .core.counts import COUNTS, Float, blocks_of, weigh
@@ -25,6 +22,7 @@ from .core.prior import PriorOptions
 from .errors import refusal
 from .explain import explain_text
 from .explanation import Explanation, KeyToken
+from .fitting import class_weighted, progress
 from .optim.lbfgs import LBFGSState
 from .parallel import cores, ordered_map
 from .text import Limits, Vocabulary, build, count
@@ -123,7 +121,7 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty)
         seed = check_random_state(self.random_state)
         history: list[float] = []
-        with self._progress() as tick:
+        with progress(self.verbose) as tick:
 
             def watch(state: LBFGSState) -> None:
                 history.append(state.value)
@@ -169,29 +167,6 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             and np.array_equal(self.classes_, classes)
             and self.attention_.shape == (n_tokens,)
         )
-
-    @contextmanager
-    def _progress(self) -> Iterator[Callable[[float], None]]:
-        if not self.verbose:
-            yield lambda value: None
-            return
-        with tqdm(desc="training", unit="step", disable=None if self.verbose == 1 else False, leave=False) as bar:
-
-            def tick(value: float) -> None:
-                bar.set_postfix(objective=f"{value:.6g}", refresh=False)
-                bar.update()
-
-            yield tick
-
-    def _weights(self, y: NDArray[Any], sample_weight: Float) -> Float:
-        if self.class_weight is None:
-            return sample_weight
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            # by weight, not by number: a document of weight 2 is the same as two documents
-            _, codes = np.unique(y, return_inverse=True)
-            total = np.bincount(codes, sample_weight)
-            return sample_weight * (total.sum() / (np.count_nonzero(total) * np.maximum(total, 1e-300)))[codes]
-        return sample_weight * compute_sample_weight(self.class_weight, y)
 
     def _scores(self, X: Any) -> Float:
         raise NotImplementedError
@@ -279,7 +254,7 @@ class AttentionClassifier(_Attention):
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", classes.tolist(), "one class is")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         warm = self._may_go_on(classes, C.shape[1])
-        self._train(C, classes, codes, self._weights(y, weight), warm, signed_=signed)
+        self._train(C, classes, codes, class_weighted(self.class_weight, y, weight), warm, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:
@@ -416,7 +391,7 @@ class KeyTokenClassifier(_Attention):
         classes, codes = np.unique(y, return_inverse=True)
         warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         data = weigh(counts, self.counts)
-        self._train(data, classes, codes, self._weights(y, weight), warm, vocabulary_=vocabulary)
+        self._train(data, classes, codes, class_weighted(self.class_weight, y, weight), warm, vocabulary_=vocabulary)
         return self
 
     def _sample_weight(self, given: Any, n: int) -> Float:
