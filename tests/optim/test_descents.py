@@ -7,25 +7,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from keytokens.core.bags import Bags
+from keytokens.core.directions import angle, misalignment
 from keytokens.core.selection_loss import MatrixProblem, SelectionProblem
 from keytokens.errors import InputError
 from keytokens.optim import Descent, Ending, Normalised, Plain, Polyak, Recorder, Status, log_spaced, power, run
+from keytokens.theory.known import GMM, LMM, STARTS, joint, one_bag, spheres, three_bags, tied, two_scores
+from keytokens.theory.torch_randn import torch_randn
 
-from .published import (
-    GMM,
-    LMM,
-    STARTS,
-    angle,
-    distance,
-    joint,
-    max_margin,
-    one_bag,
-    spheres,
-    three_bags,
-    tied,
-    two_scores,
-)
-from .torch_randn import torch_randn
+from .least_distance import max_margin
 
 
 def test_torch_numbers():
@@ -66,14 +55,14 @@ def test_one_bag_without_a_floor_and_with_one():
     run(Descent(one_bag(0.9), Normalised(0.1)), np.array([0.0, 1.0]), 10_000, recorder)
     assert_allclose(recorder.trajectory.distance(GMM), [2.3e-4, 2.3e-6], rtol=0.02)
     floored = run(Descent(one_bag(0.9), Normalised(0.1, floor=1e-12)), np.array([0.0, 1.0]), 1000).state
-    assert 1 - distance(floored.p, GMM) == pytest.approx(0.9973, abs=5e-5)
+    assert 1 - misalignment(floored.p, GMM) == pytest.approx(0.9973, abs=5e-5)
     assert floored.norm < 30
 
 
 @pytest.mark.parametrize("y, limit", [(1, GMM), (0.5, GMM), (0, GMM), (-0.5, GMM), (-1, LMM), (-1.5, LMM)])
 def test_one_bag_basins(y, limit):
     state = run(Descent(one_bag(0.0), Normalised(0.1)), np.array([0.0, y]), 1000).state
-    assert distance(state.p, limit) < 1e-4
+    assert misalignment(state.p, limit) < 1e-4
     assert state.reading.attention[state.reading.selected].min() > 1 - 1e-12
 
 
@@ -93,19 +82,19 @@ def test_random_spheres_end_in_the_max_margin_of_their_selection(seed):
     problem = spheres(seed, 10)
     state = run(Descent(problem, Normalised(1.0)), np.zeros(10), 1000).state
     assert state.reading.attention[state.reading.selected].mean() > 1 - 1e-5
-    assert distance(state.p, max_margin(problem.keys, state.reading.selection)) < 1e-3
+    assert misalignment(state.p, max_margin(problem.keys, state.reading.selection)) < 1e-3
 
 
 @pytest.mark.parametrize("x", STARTS)
 def test_three_bags_every_start(x):
     problem, start = three_bags(), np.array([x, 0.0])
     target = max_margin(problem.keys, np.zeros(3, int))
-    assert distance(run(Descent(problem, Normalised(0.1)), start, 200).state.p, target) < 7e-4
+    assert misalignment(run(Descent(problem, Normalised(0.1)), start, 200).state.p, target) < 7e-4
     # 1 - .99994 after 1000 steps is the value with a floor, which stops the run at |p| = 26
     floored = run(Descent(problem, Normalised(0.1, floor=1e-12)), start, 1000).state
-    assert distance(floored.p, target) < 6.5e-5
+    assert misalignment(floored.p, target) < 6.5e-5
     assert floored.norm == pytest.approx(26.1, abs=0.1)
-    assert 0.980 < 1 - distance(run(Descent(problem, Plain(1.0)), start, 1000).state.p, target) < 0.9875
+    assert 0.980 < 1 - misalignment(run(Descent(problem, Plain(1.0)), start, 1000).state.p, target) < 0.9875
 
 
 @pytest.mark.parametrize(
@@ -131,7 +120,7 @@ def test_a_floor_hides_the_turn_of_the_high_score():
     exact = run(Descent(two_scores(100.0), Normalised(0.1)), np.zeros(2), 1000).state.p
     floored = run(Descent(two_scores(100.0), Normalised(0.1, floor=1e-12)), np.zeros(2), 1000).state.p
     assert exact[1] == pytest.approx(-47.04, abs=0.01)
-    assert 1 - distance(floored, LMM) == pytest.approx(0.7071, abs=1e-4)
+    assert 1 - misalignment(floored, LMM) == pytest.approx(0.7071, abs=1e-4)
 
 
 # Fig 3: head and attention together
@@ -144,7 +133,7 @@ def test_joint_run_all_supports():
     seen = {}
     problem = joint((0.5, 1.0))
     run(Descent(problem, PUBLISHED), JOINT_START, 1000, lambda state: seen.update({state.t: state}))
-    assert distance(seen[200].p, np.array([4.0, 1.0])) == pytest.approx(2e-4, abs=5e-5)
+    assert misalignment(seen[200].p, np.array([4.0, 1.0])) == pytest.approx(2e-4, abs=5e-5)
     assert angle(seen[200].p) == pytest.approx(13.0, abs=0.05)
     assert angle(seen[1000].p) == pytest.approx(13.5, abs=0.05)
     table = {7: (0.3816, 0.602), 20: (0.526, 0.712), 40: (0.860, 0.962), 60: (0.967, 0.996), 90: (0.996, 0.9998)}
@@ -167,7 +156,7 @@ def test_joint_run_with_a_bag_that_is_no_support():
     assert_allclose(1 - path.distance(tight), [0.984, 0.988], atol=6e-4)
     # without floors r/R stays 1, and the relaxed direction is the limit
     exact = run(Descent(joint((0.5, 1.5)), Normalised(0.1)), JOINT_START, 1000).state
-    assert distance(exact.p, relaxed) < 6e-6
+    assert misalignment(exact.p, relaxed) < 6e-6
 
 
 # How fast
@@ -223,7 +212,7 @@ def test_growing_steps_to_a_million(problem, n):
     growing = Normalised(lambda t: min(300.0, 0.1 * 1.02**t))
     outcome = run(Descent(problem, growing, norm=1e6), np.zeros(2), 10_000)
     assert outcome.status is Ending.FAR_ENOUGH
-    assert distance(outcome.state.p, max_margin(problem.keys, np.zeros(n, int))) < 1e-9
+    assert misalignment(outcome.state.p, max_margin(problem.keys, np.zeros(n, int))) < 1e-9
     reading = outcome.state.reading
     assert reading.excess(reading.selected).log < -1e6
     assert reading.attention[reading.selected].min() == 1

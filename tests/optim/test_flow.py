@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from keytokens.core.bags import Bags
+from keytokens.core.directions import misalignment
 from keytokens.core.selection_loss import (
     Correlation,
     Exponential,
@@ -18,8 +19,9 @@ from keytokens.core.selection_loss import (
 )
 from keytokens.errors import InputError
 from keytokens.optim import Descent, Ending, Flow, Plain, Recorder, flow, run
+from keytokens.theory.known import GMM, LMM, STARTS, joint, one_bag, three_bags, tied, two_limits, two_scores
 
-from .published import GMM, LMM, STARTS, distance, joint, max_margin, one_bag, three_bags, tied, two_limits, two_scores
+from .least_distance import max_margin
 
 FAR = [(one_bag(0.9), 1), (three_bags(), 3), (tied(0), 4), (two_limits(), 2)]
 
@@ -44,14 +46,14 @@ def test_to_a_million(problem, n):
 
 @pytest.mark.parametrize("y", STARTS)
 def test_basins_of_one_bag(y):
-    assert distance(flow(one_bag(0.9), np.array([0.0, y]), 1e3).state.p, GMM) < 1e-5
-    assert distance(flow(one_bag(0.0), np.array([0.0, y]), 1e3).state.p, GMM if y > -0.75 else LMM) < 1e-5
+    assert misalignment(flow(one_bag(0.9), np.array([0.0, y]), 1e3).state.p, GMM) < 1e-5
+    assert misalignment(flow(one_bag(0.0), np.array([0.0, y]), 1e3).state.p, GMM if y > -0.75 else LMM) < 1e-5
 
 
 @pytest.mark.parametrize("start", [(0, 0), (0, 1), (0, 2), (0, 5), (-1, 0), (0, -1), (2, 0), (5, 0)])
 def test_two_limits(start):
     limit = LMM if start in [(2, 0), (5, 0)] else np.array([1.0, 3.0])
-    assert distance(flow(two_limits(), np.array(start, float), 1e3).state.p, limit) < 1e-6
+    assert misalignment(flow(two_limits(), np.array(start, float), 1e3).state.p, limit) < 1e-6
 
 
 @pytest.mark.parametrize("C", [1, 2, 5, 10, 100])
@@ -81,7 +83,7 @@ def test_a_matrix_follows_its_vector():
 def test_head_and_attention_together():
     state = flow(joint((0.5, 1.0)), (np.array([-1.0, 0.0]), np.array([0.0, -1.0])), 30.0).state
     v, p = state.blocks
-    assert distance(v, np.array([0.0, 1.0])) < 1e-2
+    assert misalignment(v, np.array([0.0, 1.0])) < 1e-2
     assert state.reading.attention[state.reading.selected].min() > 0.9
     assert np.hypot(np.linalg.norm(v), np.linalg.norm(p)) == pytest.approx(30)
 
@@ -98,7 +100,7 @@ def test_a_vocabulary_in_its_row_space():
     outcome = flow(problem, start, 1e5)
     bags = Bags.of([E[row > 0] for row in documents])
     target = max_margin(bags, outcome.state.reading.selection)
-    assert distance(outcome.state.p, target) < 1e-6
+    assert misalignment(outcome.state.p, target) < 1e-6
     moved = outcome.state.p - start
     assert_allclose(moved - problem.span.T @ (problem.span @ moved), 0, atol=1e-6)
 

@@ -1,15 +1,16 @@
-"""The data of the published experiments, and the max-margin direction by a road of its own."""
+"""Problems with known answers: the data of the published experiments, and random ones of the same kind."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
 
-from keytokens.core.bags import Bags
-from keytokens.core.selection_loss import JointProblem, Logistic, SelectionProblem, scores_of
-
+from ..core.bags import Bags
+from ..core.selection_loss import JointProblem, Logistic, MarginLoss, SelectionProblem, scores_of
 from .torch_randn import torch_randn
 
+__all__ = ["GMM", "LMM", "STARTS", "joint", "one_bag", "spheres", "three_bags", "tied", "two_limits", "two_scores"]
+
+# of one_bag: the globally and, with third = 0, the locally optimal max-margin direction; starts (0, y) of both
 GMM = np.array([-10.0, 100.0]) / 101
 LMM = np.array([1.0, 0.0])
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
@@ -31,7 +32,7 @@ def three_bags() -> SelectionProblem:
     return SelectionProblem(Bags.of(x[:, :, :2]), scores.ravel())
 
 
-def two_scores(C: float, loss=None) -> SelectionProblem:
+def two_scores(C: float, loss: MarginLoss | None = None) -> SelectionProblem:
     """Fig 5: two inputs whose good tokens have scores C and 1."""
     keys = Bags.of([[[0, 0], [1, 1]], [[0, 0], [1, -1]]])
     return SelectionProblem(keys, np.array([0.0, C, 0.0, 1.0]), loss or Logistic())
@@ -45,7 +46,7 @@ def two_limits() -> SelectionProblem:
 def joint(third: tuple[float, float]) -> JointProblem:
     """Fig 3: three inputs, each with a zero token and one other."""
     x = Bags.of([[[0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], third]])
-    return JointProblem([1, -1, 1], x, x)
+    return JointProblem(np.array([1.0, -1.0, 1.0]), x, x)
 
 
 def tied(seed: int, n: int = 4, T: int = 5, d: int = 20) -> SelectionProblem:
@@ -62,25 +63,3 @@ def spheres(seed: int, d: int) -> SelectionProblem:
     x, v = rng.normal(size=(4, 6, d)), rng.normal(size=d)
     bags = Bags.of(x / np.linalg.norm(x, axis=-1, keepdims=True))
     return SelectionProblem(bags, scores_of(rng.choice([-1, 1], 4), bags, v / np.linalg.norm(v)))
-
-
-def max_margin(keys: Bags, selection: np.ndarray) -> np.ndarray:
-    """argmin |p| with p'(k_i,selected - k_it) >= 1, by Lawson and Hanson's least distance programme."""
-    chosen = keys.chosen(selection)
-    others = np.setdiff1d(np.arange(len(keys.rows)), chosen)
-    A = keys.rows[chosen[keys.bag[others]]] - keys.rows[others]
-    system, target = np.vstack([A.T, np.ones(len(A))]), np.append(np.zeros(keys.dim), 1.0)
-    u, _ = nnls(system, target)
-    # once the support is known the least norm point on it has all digits
-    support = A[u > 1e-12 * u.max()]
-    return np.linalg.pinv(support) @ np.ones(len(support))
-
-
-def distance(p: np.ndarray, q: np.ndarray) -> float:
-    """1 - cos, as half the squared distance of the unit vectors."""
-    away = np.ravel(p) / np.linalg.norm(p) - np.ravel(q) / np.linalg.norm(q)
-    return float(away @ away / 2)
-
-
-def angle(p: np.ndarray) -> float:
-    return float(np.degrees(np.arctan2(p[1], p[0])))

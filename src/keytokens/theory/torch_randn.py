@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["torch_randn"]
 
 
-def torch_randn(seed: int, *shape: int) -> np.ndarray:
+def torch_randn(seed: int, *shape: int) -> NDArray[Any]:
     """MT19937 seeded as numpy's RandomState; Box-Muller, in float32 by blocks of 16 or in doubles below 16 numbers."""
-    words = np.random.RandomState(seed)  # noqa: NPY002: the generator itself is the point
+    words = np.random.RandomState(seed)  # noqa: NPY002  # the generator itself is the point
     size = int(np.prod(shape))
     draw = _short if size < 16 else _long
     return draw(words, size).reshape(shape)
 
 
-def _bits(words: np.random.RandomState, count: int) -> np.ndarray:
+def _bits(words: np.random.RandomState, count: int) -> NDArray[Any]:
     return words.randint(0, 2**32, count, dtype=np.uint64)
 
 
-def _short(words: np.random.RandomState, size: int) -> np.ndarray:
+def _short(words: np.random.RandomState, size: int) -> NDArray[Any]:
     out: list[float] = []
     while len(out) < size:
         high1, low1, high2, low2 = (int(w) for w in _bits(words, 4))
@@ -28,7 +33,7 @@ def _short(words: np.random.RandomState, size: int) -> np.ndarray:
     return np.array(out[:size], np.float32)
 
 
-def _long(words: np.random.RandomState, size: int) -> np.ndarray:
+def _long(words: np.random.RandomState, size: int) -> NDArray[Any]:
     x = _uniform(words, size)
     for start in range(0, size - 15, 16):
         x[start : start + 16] = _box_muller(x[start : start + 16])
@@ -37,11 +42,11 @@ def _long(words: np.random.RandomState, size: int) -> np.ndarray:
     return x
 
 
-def _uniform(words: np.random.RandomState, size: int) -> np.ndarray:
+def _uniform(words: np.random.RandomState, size: int) -> NDArray[Any]:
     return ((_bits(words, size) & np.uint64(2**24 - 1)).astype(np.float32) * np.float32(2.0**-24)).astype(np.float32)
 
 
-def _box_muller(x: np.ndarray) -> np.ndarray:
+def _box_muller(x: NDArray[Any]) -> NDArray[Any]:
     u1, u2 = np.float32(1) - x[:8], x[8:]
     radius, angle = np.sqrt(np.float32(-2) * np.log(u1)), np.float32(2 * np.pi) * u2
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)]).astype(np.float32)
