@@ -59,6 +59,10 @@ class Claim(Generic[I]):
     counters: tuple[Counter[I], ...] = ()
     notes: str = ""  # what a reader of the verdict should know: a constant that is ours, a number that differs
 
+    def size(self, seeds: int | None = None) -> int:
+        """How many instances there are: the known ones, and so many random ones."""
+        return len(self.known) + (0 if self.draw is None else self.seeds if seeds is None else seeds)
+
     def instances(self, seeds: int | None = None) -> Iterator[I]:
         """The known instances, then the random ones; instance k is the same whatever was drawn before it."""
         for make in self.known:
@@ -167,8 +171,7 @@ def _too_few(claim: Claim[Any], seeds: int | None, tried: int, met: int, undecid
         return []
     if claim.draw is None:
         return [] if met == tried else [f"the hypotheses hold on {met} of {tried} known instances"]
-    wanted = len(claim.known) + (claim.seeds if seeds is None else seeds)
-    needed = min(ENOUGH, wanted)
+    needed = min(ENOUGH, claim.size(seeds))
     return [] if met >= needed else [f"the hypotheses hold on {met} of {tried} instances, fewer than {needed}"]
 
 

@@ -25,7 +25,7 @@ def claims(ids: Sequence[str] = ()) -> list[Claim[Any]]:
     for wanted in ids:
         if not any(_named(claim.id, wanted) for claim in every):
             known = ", ".join(claim.id for claim in every)
-            raise refusal("verify", "claim", "be the id of a claim", repr(wanted), f"choose among {known}")
+            raise refusal("verify", "claim", "be the id of a claim", wanted, f"choose among {known}")
     return chosen
 
 

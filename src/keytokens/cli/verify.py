@@ -1,0 +1,40 @@
+"""`keytokens verify`: run the theorems and say which of them hold."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from tqdm.auto import tqdm
+
+from ..theory import Verdict, claims
+from ..theory import verify as verify_claims
+from .common import JsonOption, say, show_json
+
+__all__ = ["verify"]
+
+
+def verify(
+    claim: Annotated[
+        list[str] | None, typer.Argument(help="Ids of claims, or families as in mm.; all by default.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Random instances per claim.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Run every executable theorem: are its hypotheses met, does its conclusion hold, by how much?"""
+    chosen = claims(claim or ())
+    with tqdm(total=sum(one.size(seeds) for one in chosen), unit="instance", disable=None, leave=False) as bar:
+
+        def tick(verdict: Verdict | None) -> None:
+            if verdict is None:
+                bar.update()
+            else:
+                bar.set_description(verdict.id)
+
+        found = verify_claims(claim or (), seeds, tick)
+    if json:
+        show_json(found.to_dict())
+    else:
+        say(str(found))
+    if not found.holds:
+        raise typer.Exit(1)
