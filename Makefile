@@ -1,18 +1,23 @@
 # The whole developer interface. Everything runs in an environment of its own; nothing else is touched.
 #   make demo     install, then train, score and explain on real film reviews
 #   make test     lint, types, tests, browser tests
+#   make figures  compute, draw and check every figure, into figures/
 #   make lint types coverage bench clean
 #   make PYTHON=python3.12 VENV=.venv312 test     with another Python, in another environment
 
 PYTHON ?= python3
 VENV ?= .venv
+BENCH := $(VENV)-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types format coverage bench clean check-python
+.PHONY: demo test lint types format coverage bench figures clean check-python
 
 demo: $(VENV)/.demo
 	$(BIN)/keytokens demo
+
+figures: $(VENV)/.plot
+	$(BIN)/keytokens figure --all -o figures
 
 test: lint types $(VENV)/.dev
 	$(BIN)/python -m pytest -q
@@ -31,14 +36,16 @@ format: $(VENV)/.dev
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
 
-bench: $(VENV)/.dev
-	$(PIP) install -r benchmarks/requirements.txt
-	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.scaling
-	$(BIN)/python -m benchmarks.accuracy
+bench: $(BENCH)/.ready
+	$(BENCH)/bin/python -m benchmarks.svm
+	$(BENCH)/bin/python -m benchmarks.descents
+	$(BENCH)/bin/python -m benchmarks.bags
+	$(BENCH)/bin/python -m benchmarks.speed
+	$(BENCH)/bin/python -m benchmarks.scaling
+	$(BENCH)/bin/python -m benchmarks.accuracy
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .coverage keytokens-demo
+	rm -rf $(VENV) $(BENCH) dist build .pytest_cache .mypy_cache .ruff_cache .coverage keytokens-demo figures
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -55,6 +62,16 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable ".[demo]"
 	@touch $@
 
+$(VENV)/.plot: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable ".[plot]"
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable ".[all]" --group dev
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.plot
+
+$(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
+	@$(MAKE) --no-print-directory check-python
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip --quiet --disable-pip-version-check install --editable . -r benchmarks/requirements.txt
+	@touch $@

@@ -1,22 +1,27 @@
 """`BagClassifier` on bags of vectors, ten times ten-fold: `python -m benchmarks.bags`.
 
-Every option is fixed before the folds are made; scaling and landmarks are learnt inside the training folds.
+Scaling and landmarks are always learnt inside the training folds. Options come in two ways:
+fixed    set before the folds are made: the defaults, or a variant of them
+nested   chosen by cross-validation inside each training part, three-fold or five-fold, from the values in `GRID`
 """
 
 import argparse
 import ast
+import csv
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from benchmarks.datasets import _folder
+from benchmarks.datasets import BAG_FILES, load_bags
 from keytokens import BagClassifier
 
-FILES = {"musk1": "musk1_bags.parquet", "protein": "protein_bags.parquet"}
-VARIANTS = {
+FIXED = {
     "default": {},
     "linear": {"features": "linear"},
     "quadratic": {"features": "quadratic"},
@@ -26,42 +31,88 @@ VARIANTS = {
     "balanced": {"class_weight": "balanced"},
     "not scaled": {"scale": False},
 }
+GRID = {"width": [1.0, 3.0], "value_penalty": [0.01, 0.1]}
+NESTED = {"nested": 3, "nested 5": 5}  # folds inside a training part
+NUMBERS = ["accuracy", "auc", "balanced", "log_loss", "seconds"]  # seconds of one processor
+FIELDS = ["set", "options", "seed", *NUMBERS, "chosen"]
+
+Make = Callable[[int], ClassifierMixin]  # a seed to an estimator
 
 
-def load(name: str) -> tuple[list[np.ndarray], np.ndarray]:
-    """The bags and labels of one set: rows with columns label, bag, x0, x1, ..."""
-    from pyarrow import parquet
-
-    table = parquet.read_table(_folder() / FILES[name])
-    features = [column for column in table.column_names if column not in ("label", "bag")]
-    rows = np.column_stack([table[column].to_numpy().astype(float) for column in features])
-    bag, label = table["bag"].to_numpy(), table["label"].to_numpy()
-    members = [np.flatnonzero(bag == number) for number in np.unique(bag)]
-    return [rows[each] for each in members], np.array([label[each[0]] for each in members])
+def fixed(options: dict) -> Make:
+    return lambda seed: BagClassifier(random_state=seed, **options)
 
 
-def held_out(bags: Sequence[np.ndarray], y: np.ndarray, options: dict, seed: int) -> np.ndarray:
-    """The logit of every bag from a model that has not seen it."""
-    logits = np.zeros(len(y))
+def nested(folds: int, options: dict) -> Make:
+    """The value with the least log loss in an inner cross-validation, then a fit to the whole training part."""
+
+    def make(seed: int) -> GridSearchCV:
+        inner = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        model = BagClassifier(random_state=seed, **options)
+        return GridSearchCV(model, GRID, scoring="neg_log_loss", cv=inner, error_score="raise")
+
+    return make
+
+
+def measured(make: Make, bags: Sequence[np.ndarray], y: np.ndarray, seed: int) -> dict[str, float | str]:
+    """One ten-fold cross-validation: every bag is judged by a model that has not seen it."""
+    start = time.process_time()
+    logits, chosen = np.zeros(len(y)), Counter()
     for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(y, y):
-        model = BagClassifier(random_state=seed, **options).fit([bags[i] for i in train], y[train])
+        model = make(seed).fit([bags[i] for i in train], y[train])
         logits[test] = model.decision_function([bags[i] for i in test])
-    return logits
-
-
-def figures(bags: Sequence[np.ndarray], y: np.ndarray, options: dict, repeats: int) -> dict[str, float]:
-    """Means over the repeats; `spread` is the standard deviation of the accuracy over them."""
-    start = time.perf_counter()
-    runs = [held_out(bags, y, options, seed) for seed in range(repeats)]
-    seconds = (time.perf_counter() - start) / repeats
-    accuracy = [np.mean((logits > 0) == y) for logits in runs]
+        chosen.update(f"{name} {value:g}" for name, value in getattr(model, "best_params_", {}).items())
     return {
-        "accuracy": float(np.mean(accuracy)),
-        "spread": float(np.std(accuracy)),
-        "auc": float(np.mean([roc_auc_score(y, logits) for logits in runs])),
-        "balanced": float(np.mean([balanced_accuracy_score(y, logits > 0) for logits in runs])),
-        "seconds": seconds,
+        "accuracy": float(np.mean((logits > 0) == y)),
+        "auc": float(roc_auc_score(y, logits)),
+        "balanced": float(balanced_accuracy_score(y, logits > 0)),
+        "log_loss": float(np.logaddexp(0, np.where(y == 1, -logits, logits)).mean()),
+        "seconds": time.process_time() - start,
+        "chosen": ", ".join(f"{value}: {times}" for value, times in sorted(chosen.items())),
     }
+
+
+def summary(records: Sequence[dict[str, str]]) -> str:
+    """Means over the repeats, for the accuracy its standard deviation too; all repeats' choices together."""
+    column = {name: np.array([float(record[name]) for record in records]) for name in NUMBERS}
+    quality = f"{column['accuracy'].mean():.4f} ± {column['accuracy'].std():.4f}"
+    others = "".join(f"{column[name].mean():10.4f}" for name in NUMBERS[1:-1])
+    chosen = Counter()
+    for pair in (pair for record in records for pair in record["chosen"].split(", ") if pair):
+        value, _, times = pair.rpartition(": ")
+        chosen[value] += int(times)
+    tally = ", ".join(f"{value}: {times}" for value, times in sorted(chosen.items()))
+    return f"{quality}{others}{column['seconds'].mean():13.2f}  {tally}".rstrip()
+
+
+def known(output: Path) -> dict[tuple[str, str, int], dict[str, str]]:
+    """What the file holds already; it is not measured again."""
+    if not output.exists():
+        return {}
+    with output.open(encoding="utf-8") as file:
+        return {(row["set"], row["options"], int(row["seed"])): row for row in csv.DictReader(file)}
+
+
+def run(sets: Sequence[str], ways: dict[str, Make], repeats: int, output: Path) -> None:
+    """Print the table line by line, and write every repeat to `output` as soon as it is known."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    rows = known(output)
+    with output.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        if not file.tell():
+            writer.writeheader()
+        heads = "".join(f"{head:>10}" for head in ("AUC", "balanced", "log loss"))
+        print(f"{'set':9}{'options':16}{'accuracy':15}{heads}{'s a 10-fold':>13}  chosen")
+        for name in sets:
+            bags, y = load_bags(name)
+            for way, make in ways.items():
+                for seed in range(repeats):
+                    if (name, way, seed) not in rows:
+                        record = {"set": name, "options": way, "seed": seed, **measured(make, bags, y, seed)}
+                        writer.writerow(record)
+                        file.flush()
+                        rows[name, way, seed] = {field: str(value) for field, value in record.items()}
+                print(f"{name:9}{way:16}{summary([rows[name, way, seed] for seed in range(repeats)])}", flush=True)
 
 
 def parsed(pairs: Sequence[str]) -> dict:
@@ -77,19 +128,17 @@ def parsed(pairs: Sequence[str]) -> dict:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", nargs="+", choices=FILES, default=list(FILES))
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=BAG_FILES, default=list(BAG_FILES))
+    parser.add_argument("--ways", nargs="+", choices=[*FIXED, *NESTED], default=["default", "nested"])
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--options", nargs="*", default=[], metavar="NAME=VALUE", help="for every variant")
-    chosen = parser.parse_args(arguments)
-    print(f"{'set':9}{'variant':14}{'accuracy':>10}{'spread':>8}{'AUC':>8}{'balanced':>10}{'s a 10-fold':>13}")
-    for name in chosen.sets:
-        bags, y = load(name)
-        for variant in chosen.variants:
-            found = figures(bags, y, VARIANTS[variant] | parsed(chosen.options), chosen.repeats)
-            quality = f"{found['accuracy']:10.4f}{found['spread']:8.4f}{found['auc']:8.4f}{found['balanced']:10.4f}"
-            print(f"{name:9}{variant:14}{quality}{found['seconds']:13.2f}", flush=True)
+    parser.add_argument("--options", nargs="*", default=[], metavar="NAME=VALUE", help="for every way")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "bags.csv")
+    asked = parser.parse_args(arguments)
+    options = parsed(asked.options)
+    named = "".join(f" {pair}" for pair in asked.options)
+    makes = {way: fixed(FIXED[way] | options) if way in FIXED else nested(NESTED[way], options) for way in asked.ways}
+    run(asked.sets, {way + named: make for way, make in makes.items()}, asked.repeats, asked.output)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keytokens as kt
-from keytokens.cli.demo import imdb_reviews
+from keytokens.corpora import imdb_reviews
 from keytokens.text import spans
 
 from .conftest import skip_or_fail

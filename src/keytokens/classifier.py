@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -28,7 +29,10 @@ from .parallel import cores, ordered_map
 from .text import Limits, Vocabulary, build, count
 from .text.counts import PIECE
 from .training import TrainingSet, fit_embeddings, fit_scalars
-from .validate import check_choice, check_labels, check_number, check_range, check_texts
+from .validate import check_choice, check_labels, check_number, check_range, check_texts, check_truth
+
+if TYPE_CHECKING:
+    from .report.explorer import PageModel
 
 __all__ = ["AttentionClassifier", "KeyTokenClassifier"]
 
@@ -447,6 +451,82 @@ class KeyTokenClassifier(_Attention):
                 if contribution[s] > 0
             ]
         return found
+
+    def pruned(self, max_tokens: int) -> KeyTokenClassifier:
+        """The same model with fewer tokens: those with the largest mean contribution, of either sign, are kept.
+
+        The others are then words that the model does not know; what is kept has the numbers it had.
+        """
+        check_is_fitted(self)
+        check_number("pruned", "max_tokens", max_tokens, 1, whole=True)
+        values = self._theta.B + self._theta.c[:, None]
+        said = self.mean_attention_ * np.abs(values).max(axis=0)
+        kept = np.sort(np.argsort(-said, kind="stable")[:max_tokens])
+        names = self.vocabulary_.tokens
+        model = clone(self)
+        model.__dict__.update(
+            {name: value for name, value in self.__dict__.items() if name.endswith("_")},
+            vocabulary_=Vocabulary.from_tokens([names[s] for s in kept.tolist()]),
+            attention_=self.attention_[kept],
+            values_=self.values_[:, kept],
+            mean_attention_=self.mean_attention_[kept],
+            class_counts_=self.class_counts_[:, kept],
+        )
+        if hasattr(self, "E_"):
+            model.E_ = self.E_[kept]
+        model._theta = frozen(model._present())
+        return model
+
+    def page_model(self, whole_size: int | None = None) -> PageModel:
+        """The model as plain data for a page; `whole_size` is the number of tokens before pruning, if there was any."""
+        from .report.explorer import PageModel
+
+        check_is_fitted(self)
+        return PageModel(
+            classes=self.classes_.tolist(),
+            tokens=self.vocabulary_.tokens,
+            order=self.vocabulary_.order,
+            counts=self.counts,
+            attention=self.attention_,
+            values=self.values_,
+            intercept=self._theta.c,
+            empty=self._theta.empty,
+            log_sink=self.log_sink_,
+            mean_attention=self.mean_attention_,
+            class_counts=self.class_counts_,
+            history=self.history_.tolist(),
+            status=self.status_,
+            options=self.get_params(deep=False),
+            whole_size=whole_size,
+        )
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        texts: Iterable[str],
+        labels: Iterable[Any],
+        *,
+        title: str | None = None,
+        max_tokens: int | None = None,
+        max_documents: int = 2000,
+    ) -> dict[str, Any]:
+        """Write one page with the model alive inside it and its score on these texts; returns the page's numbers.
+
+        `max_tokens` prunes the model first (see `pruned`); of more than `max_documents` texts those that are wrong,
+        those that are unsure and some drawn by lot go into the page, while the score is of all.
+        """
+        from .report.explorer import write_report  # a door: rendering lives above
+
+        check_is_fitted(self)
+        check_number("report", "max_tokens", max_tokens, 1, whole=True, none=True)
+        check_number("report", "max_documents", max_documents, 1, whole=True)
+        listed = check_texts("report", texts)
+        truth = check_truth("report", labels, len(listed))
+        whole = len(self.vocabulary_)
+        model = self if max_tokens is None or max_tokens >= whole else self.pruned(max_tokens)
+        shown = model.page_model(None if model is self else whole)
+        P = model.predict_proba(listed)
+        return write_report(Path(path), shown, listed, truth, P, title or Path(path).stem, max_documents)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a directory, whole or not at all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from tqdm.auto import tqdm
 
 from .core.counts import Float
 
-__all__ = ["class_weighted", "progress"]
+__all__ = ["class_weighted", "listening", "progress"]
+
+Tick = Callable[[float], None]
+_listener: ContextVar[Tick | None] = ContextVar("listener", default=None)
 
 
 def class_weighted(rule: Any, y: NDArray[Any], weight: Float) -> Float:
@@ -32,14 +36,26 @@ def class_weighted(rule: Any, y: NDArray[Any], weight: Float) -> Float:
 
 
 @contextmanager
-def progress(verbose: int) -> Iterator[Callable[[float], None]]:
+def listening(tick: Tick) -> Iterator[None]:
+    """Have every fit inside, of this thread, call `tick` with its objective after each step."""
+    before = _listener.set(tick)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+@contextmanager
+def progress(verbose: int) -> Iterator[Tick]:
     """A function to call with the objective after each step; a bar on stderr (1: on a terminal only, 2: always)."""
+    listener = _listener.get() or (lambda value: None)
     if not verbose:
-        yield lambda value: None
+        yield listener
         return
     with tqdm(desc="training", unit="step", disable=None if verbose == 1 else False, leave=False) as bar:
 
         def tick(value: float) -> None:
+            listener(value)
             bar.set_postfix(objective=f"{value:.6g}", refresh=False)
             bar.update()
 

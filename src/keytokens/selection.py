@@ -16,13 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .core.bags import Bags, Index, Vector
+from .core.selection_loss import Logistic, MarginLoss, SelectionProblem
 from .errors import NotSeparable, refusal
-from .svm import MarginProblem, MarginSolution, solve
+from .optim import Descent, Growing, Outcome, Status, flow, run
+from .svm import MarginProblem, MarginSolution, NotSolved, solve
+from .validate import check_choice, check_number
 
 __all__ = [
     "Cone",
     "DirectionalNeighbours",
+    "Limits",
     "LocalOptimum",
+    "Reached",
+    "Unsaturated",
     "cone",
     "directional_neighbours",
     "has_equal_scores",
@@ -30,6 +36,7 @@ __all__ = [
     "local_optimum",
     "locally_optimal_selections",
     "optimal_tokens",
+    "reached_selections",
     "score_gap",
     "separating_witness",
     "smoothness",
@@ -38,6 +45,9 @@ __all__ = [
 
 ON_THE_MARGIN = 1e-6  # a token whose margin is below 1 + this is a neighbour
 MOST_SELECTIONS = 200_000  # to enumerate
+SATURATED = 1 - 1e-5  # mean attention on the selected tokens from which on a run has decided
+METHODS = ("flow", "descent")
+MOST_STEPS = 5_000  # of a descent, which needs about 1,000
 
 
 def optimal_tokens(bags: Bags, gamma: Vector, *, strict: bool = True) -> Index:
@@ -86,8 +96,12 @@ class LocalOptimum:
 def local_optimum(keys: Any, gamma: Vector, selection: Sequence[int] | Index) -> LocalOptimum:
     """Judge one selection; `NotSeparable` if no direction lets it win."""
     bags = Bags.of(keys, "local_optimum")
-    chosen = bags.chosen(selection, "local_optimum")
-    solution = solve(MarginProblem.from_selection(bags, selection))
+    bags.chosen(selection, "local_optimum")
+    return _judged(bags, gamma, selection, solve(MarginProblem.from_selection(bags, selection)))
+
+
+def _judged(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, solution: MarginSolution) -> LocalOptimum:
+    chosen = bags.chosen(selection)
     margins = bags.spread(bags.rows[chosen] @ solution.p) - bags.rows @ solution.p
     others = np.ones(len(bags.rows), np.bool_)
     others[chosen] = False
@@ -98,19 +112,167 @@ def local_optimum(keys: Any, gamma: Vector, selection: Sequence[int] | Index) ->
 
 
 def locally_optimal_selections(keys: Any, gamma: Vector) -> Iterator[LocalOptimum]:
-    """All locally optimal selections, by enumeration of the T_1 x ... x T_n candidates."""
+    """All locally optimal selections, by enumeration of the T_1 x ... x T_n candidates, in their order.
+
+    Tokens of the first few bags that cannot win together cannot win with more bags either: their branch ends.
+    """
     bags = Bags.of(keys, "locally_optimal_selections")
     candidates = math.prod(bags.sizes.tolist())
     if candidates > MOST_SELECTIONS:
         rule = f"have at most {MOST_SELECTIONS:,} selections to enumerate"
         raise refusal("locally_optimal_selections", "keys", rule, candidates, "run descents from many starts instead")
-    for selection in itertools.product(*map(range, bags.sizes.tolist())):
-        try:
-            judged = local_optimum(bags, gamma, np.array(selection))
-        except NotSeparable:
-            continue
+    for selection, solution in _separable(bags, (), None):
+        judged = _judged(bags, gamma, selection, solution)
         if judged.holds:
             yield judged
+
+
+def _separable(
+    bags: Bags, chosen: tuple[int, ...], start: MarginSolution | None
+) -> Iterator[tuple[Index, MarginSolution]]:
+    """Selections that go on from tokens of the first bags and can win, each begun where those few ended."""
+    k = len(chosen) + 1
+    first = Bags(bags.rows[: bags.starts[k]], bags.starts[: k + 1])
+    for token in range(bags.sizes[k - 1]):
+        selection = (*chosen, token)
+        solution = None
+        try:
+            solution = solve(MarginProblem.from_selection(first, np.array(selection)), start=start)
+        except NotSeparable:
+            continue
+        except NotSolved:  # a margin too thin to tell; with more bags there may be a proof that there is none
+            if k == len(bags):
+                raise
+        if k < len(bags):
+            yield from _separable(bags, selection, solution)
+        elif solution is not None:
+            yield np.array(selection), solution
+
+
+# Where descents end --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """A selection that descents ended in, with its max-margin direction."""
+
+    optimum: LocalOptimum
+    statuses: tuple[Status, ...]  # how each of the runs ended
+    distances: Vector  # (starts,) 1 - cos between where each one ended and the max-margin direction
+    globally_optimal: bool  # the selected token of each bag has the largest score of its bag
+
+    @property
+    def selection(self) -> Index:
+        return self.optimum.selection
+
+    @property
+    def starts(self) -> int:
+        """How many of them ended here."""
+        return len(self.statuses)
+
+    @property
+    def locally_optimal(self) -> bool:
+        """Every selected token outscores its neighbours; where not, the run is an exception to the theorems."""
+        return self.optimum.holds
+
+
+@dataclass(frozen=True, eq=False)
+class Unsaturated:
+    """A run that ended before it had decided."""
+
+    start: Vector
+    end: Vector
+    attention: float  # on the tokens with most of it, mean over the bags
+    status: Status
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What descents from many starts end in: every start is in one of the two."""
+
+    reached: tuple[Reached, ...]  # most starts first
+    unsaturated: tuple[Unsaturated, ...]
+
+    @property
+    def starts(self) -> int:
+        return sum(one.starts for one in self.reached) + len(self.unsaturated)
+
+
+def reached_selections(
+    keys: Any,
+    gamma: Vector,
+    loss: MarginLoss | None = None,
+    *,
+    starts: int | Sequence[Any] | Vector = 20,
+    norms: Sequence[float] = (1.0,),
+    seed: int = 0,
+    norm: float = 1e4,
+    method: str = "flow",
+) -> Limits:
+    """The selections that training p ends in, from many starts, each judged.
+
+    `starts` random directions at each of the `norms`, or the starts themselves, one a row. Each run goes on to |p| =
+    `norm`, along the gradient flow or by normalised descent with growing steps; the loss is logistic unless given.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> found = reached_selections(keys, gamma, starts=[[0.0, 1.0], [0.0, 0.0], [0.0, -1.5]])
+    >>> [(one.selection.tolist(), one.starts, one.globally_optimal) for one in found.reached]
+    [([0], 2, True), ([1], 1, False)]
+    >>> len(found.unsaturated)
+    0
+    """
+    bags = Bags.of(keys, "reached_selections")
+    check_choice("reached_selections", "method", method, METHODS)
+    check_number("reached_selections", "norm", norm, 0.0, above=True)
+    problem = SelectionProblem(bags, np.asarray(gamma, np.float64), loss or Logistic())
+    ends: dict[tuple[int, ...], list[Outcome[Any]]] = {}
+    unsaturated = []
+    for start in _starts(bags.dim, starts, norms, seed):
+        outcome = _to_the_end(problem, start, norm, method)
+        reading = outcome.state.reading
+        attention = float(reading.attention[reading.selected].mean())
+        if attention >= SATURATED:
+            ends.setdefault(tuple(reading.selection.tolist()), []).append(outcome)
+        else:
+            unsaturated.append(Unsaturated(start, outcome.state.p, attention, outcome.status))
+    reached = sorted((_reached(problem, *end) for end in ends.items()), key=lambda one: -one.starts)
+    return Limits(tuple(reached), tuple(unsaturated))
+
+
+def _starts(dim: int, starts: Any, norms: Sequence[float], seed: int) -> Vector:
+    if not isinstance(starts, (int, np.integer)):
+        try:
+            given = np.asarray(starts, np.float64)
+        except (TypeError, ValueError):
+            given = np.zeros(0)
+        if given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.isfinite(given).all():
+            rule = f"be a number of starts, or finite starts as rows of {dim} numbers"
+            raise refusal("reached_selections", "starts", rule, starts)
+        return given
+    check_number("reached_selections", "starts", starts, 1, whole=True)
+    for norm in norms:
+        check_number("reached_selections", "norms", norm, 0.0)
+    away = np.random.default_rng(seed).normal(size=(len(norms), int(starts), dim))
+    away *= np.asarray(norms, np.float64)[:, None, None] / np.linalg.norm(away, axis=2, keepdims=True)
+    return away.reshape(-1, dim)
+
+
+def _to_the_end(problem: SelectionProblem, start: Vector, norm: float, method: str) -> Outcome[Any]:
+    if method == "flow":
+        return flow(problem, start, norm)
+    return run(Descent(problem, Growing(0.1, share=0.05, cap=5e-3 * norm), norm), start, MOST_STEPS)
+
+
+def _reached(problem: SelectionProblem, selection: tuple[int, ...], ends: list[Outcome[Any]]) -> Reached:
+    bags = problem.keys
+    optimum = local_optimum(bags, problem.scores, np.array(selection))
+    chosen = bags.chosen(optimum.selection)
+    best = bool((problem.scores[chosen] == bags.max(problem.scores)).all())
+    distances = np.array([optimum.solution.distance(end.state.p) for end in ends])
+    return Reached(optimum, tuple(end.status for end in ends), distances, best)
+
+
+# Any direction -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

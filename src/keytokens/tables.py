@@ -33,10 +33,10 @@ class Table:
         return len(next(iter(self.columns.values()), []))
 
 
-def read_table(source: str, kind: str | None = None) -> Table:
-    """Read a table; the ending of the name says what it is unless `kind` does."""
+def read_table(source: str, kind: str | None = None, called: str | None = None) -> Table:
+    """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
     kind = kind or _kind_of(source)
-    name = "standard input" if source == "-" else source
+    name = called or ("standard input" if source == "-" else source)
     if kind == "parquet":
         table = _read_parquet(source, name)
     else:

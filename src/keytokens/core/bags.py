@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import refusal
 
-__all__ = ["LARGEST", "Bags", "log_softmax", "softmax"]
+__all__ = ["LARGEST", "Bags", "flat_sets", "log_softmax", "softmax"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -32,8 +33,8 @@ class Bags:
     starts: Index
 
     @classmethod
-    def of(cls, bags: Any, owner: str = "Bags.of", name: str = "keys") -> Bags:
-        """From an array (n, T, d) or a list of (T_i, d) arrays.
+    def of(cls, bags: Any, owner: str = "Bags.of", name: str = "keys", noun: str = "token") -> Bags:
+        """From an array (n, T, d) or a list of (T_i, d) arrays; `noun` is what a refusal calls one vector of a bag.
 
         >>> Bags.of([[[1.0, 0.0]], [[0.0, 1.0], [2.0, 2.0]]]).starts.tolist()
         [0, 1, 3]
@@ -47,7 +48,7 @@ class Bags:
         if not listed:
             raise refusal(owner, name, "hold at least one bag", "none")
         for i, bag in enumerate(listed):
-            _check_bag(owner, f"{name}[{i}]", bag, listed[0].shape[-1] if listed[0].ndim == 2 else -1)
+            _check_bag(owner, f"{name}[{i}]", noun, bag, listed[0].shape[-1] if listed[0].ndim == 2 else -1)
         starts = np.concatenate([[0], np.cumsum([len(bag) for bag in listed])])
         return cls(np.concatenate(listed), starts)
 
@@ -88,9 +89,11 @@ class Bags:
 
     def argmax(self, x: Vector) -> Index:
         """(n,) the first largest entry of each bag, as an index within the bag."""
-        largest = np.flatnonzero(x == self.spread(self.max(x)))
-        _, first = np.unique(self.bag[largest], return_index=True)
-        return largest[first] - self.starts[:-1]
+        largest = np.flatnonzero(x == self.spread(self.max(x)))[::-1]
+        first = np.zeros(len(self), np.intp)
+        bag = self.bag[largest]
+        first[bag] = largest - self.starts[bag]  # the last assignment to a bag is its first token
+        return first
 
     def chosen(self, selection: Sequence[int] | Index, owner: str = "selection") -> Index:
         """(n,) rows of one token a bag, given as indices within the bags."""
@@ -105,17 +108,41 @@ class Bags:
         return self.starts[:-1] + raw.astype(np.intp)
 
 
-def _check_bag(owner: str, name: str, bag: NDArray[Any], dim: int) -> None:
+def _check_bag(owner: str, name: str, noun: str, bag: NDArray[Any], dim: int) -> None:
     if bag.ndim != 2 or bag.shape[1] != dim or dim < 1:
-        rule = "have shape (tokens, d), the same d for all bags"
+        rule = f"have shape ({noun}s, d), the same d for all bags"
         raise refusal(owner, name, rule, f"shape {bag.shape}", "stack the vectors of one bag as rows")
     if not len(bag):
-        raise refusal(owner, name, "hold at least one token", "an empty bag", "leave the bag out")
+        raise refusal(owner, name, f"hold at least one {noun}", "an empty bag", "leave the bag out")
     if not np.isfinite(bag).all():
         t, j = np.argwhere(~np.isfinite(bag))[0]
         raise refusal(owner, f"{name}[{t}, {j}]", "be finite", float(bag[t, j]))
     if np.abs(bag).max() > LARGEST:
         raise refusal(owner, name, f"have entries up to {LARGEST:g}", float(np.abs(bag).max()), "scale the vectors")
+
+
+def flat_sets(owner: str, name: str, sets: Any, sizes: Index, noun: str) -> tuple[Index, Index]:
+    """One set of tokens for each bag, as sorted arrays (bag, token) without repetition."""
+    try:
+        listed = [list(tokens) for tokens in sets]
+    except TypeError:
+        raise refusal(owner, name, f"be one set of token indices for each {noun}", sets) from None
+    if len(listed) != len(sizes):
+        raise refusal(owner, name, f"have one set for each of the {len(sizes)} {noun}s", sets)
+    empty = [i for i, tokens in enumerate(listed) if not tokens]
+    if empty:
+        raise refusal(owner, f"{name}[{empty[0]}]", "hold at least one token", "an empty set")
+    bag = np.repeat(np.arange(len(listed)), [len(tokens) for tokens in listed])
+    token = np.array(list(chain.from_iterable(listed)))
+    if token.dtype.kind not in "iu" or token.ndim != 1:
+        raise refusal(owner, name, "hold token indices", sets)
+    outside = np.flatnonzero((token < 0) | (token >= sizes[bag]))
+    if len(outside):
+        i, t = int(bag[outside[0]]), int(token[outside[0]])
+        raise refusal(owner, f"{name}[{i}]", f"hold indices below {sizes[i]}, the number of tokens of {noun} {i}", t)
+    width = int(sizes.max())
+    code = np.unique(bag * width + token)
+    return code // width, code % width
 
 
 def log_softmax(bags: Bags, a: Vector) -> Vector:

@@ -38,6 +38,7 @@ __all__ = [
     "Scaled",
     "SelectionProblem",
     "VocabularyProblem",
+    "labels_of",
     "log_abs",
     "scores_of",
 ]
@@ -154,7 +155,10 @@ class Logistic:
         # log(1 + e^-(x+d)) - log(1 + e^-x) = log(1 + sigma(-x) (e^-d - 1))
         turned, log_size = _log_expm1(sign, log_delta)
         log_size = log_size + self.log_abs_slope(x)
-        return turned, np.where(log_size < -40, log_size, log_abs(np.log1p(turned * np.exp(log_size))))
+        near = log_abs(np.log1p(turned * np.exp(np.minimum(log_size, -1.0))))
+        # a large change has no digits to lose, but 1 + sigma(-x) (e^-d - 1) may round to 0
+        far = log_abs(self.value(x + sign * np.exp(log_delta)) - self.value(x))
+        return turned, np.where(log_size < -40, log_size, np.where(log_size < -1, near, far))
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,7 @@ class Reading:
     @cached_property
     def selected(self) -> Index:
         """(n,) rows of the tokens with most attention, the first where several tie."""
-        return self._first_largest(self.logits)
+        return self.bags.starts[:-1] + self.bags.argmax(self.logits)
 
     @property
     def selection(self) -> Index:
@@ -241,13 +245,7 @@ class Reading:
     @property
     def best(self) -> Index:
         """(n,) rows of the tokens with the largest score."""
-        return self._first_largest(self.scores)
-
-    def _first_largest(self, x: Vector) -> Index:
-        rows = np.flatnonzero(x == self.bags.spread(self.bags.max(x)))[::-1]
-        first = np.empty(len(self.bags), np.intp)
-        first[self.bags.bag[rows]] = rows  # the last assignment to a bag is its first row
-        return first
+        return self.bags.starts[:-1] + self.bags.argmax(self.scores)
 
     def _shortfall(self, reference: Index) -> tuple[Vector, Vector, Vector]:
         """gamma_t - gamma_ref, and s'gamma - gamma_ref as a factor and a log scale of each bag."""
@@ -260,6 +258,11 @@ class Reading:
     @cached_property
     def _about_selected(self) -> tuple[Vector, Vector, Vector]:
         return self._shortfall(self.selected)
+
+    @property
+    def _tied(self) -> Vector:
+        """How far tokens that tie with the selected one are above it all the same, in the units of the shortfall."""
+        return np.zeros(())
 
     @cached_property
     def margins(self) -> Vector:
@@ -285,9 +288,9 @@ class Reading:
         spread = self.bags.spread
         centred = above - spread(factor * np.exp(top))
         # a token that ties with the selected score: 0 - sum_u s_u (gamma_u - gamma_m), which may have underflowed
-        ties = above == 0
-        sign = np.where(ties, -np.sign(spread(factor)), np.sign(centred))
-        log_size = np.where(ties, spread(top + log_abs(factor)), log_abs(centred)) + self.log_attention
+        ties, tied = above == 0, self._tied - spread(factor)
+        sign = np.where(ties, np.sign(tied), np.sign(centred))
+        log_size = np.where(ties, spread(top) + log_abs(tied), log_abs(centred)) + self.log_attention
         log_size = log_size + spread(self.loss.log_abs_slope(self.margins))
         log_size[self.selected] = -np.inf
         largest = float(log_size.max())
@@ -330,7 +333,7 @@ def scores_of(labels: Any, values: Bags, v: Any) -> Vector:
     >>> scores_of([-1], Bags.of([[[1.0, 2.0], [0.0, 3.0]]]), [0.0, 1.0]).tolist()
     [-2.0, -3.0]
     """
-    y, v = _labels("scores_of", labels, len(values)), np.asarray(v, np.float64)
+    y, v = labels_of("scores_of", labels, len(values)), np.asarray(v, np.float64)
     if v.shape != (values.dim,):
         raise refusal("scores_of", "v", f"be a vector of {values.dim} numbers, as the values are", f"shape {v.shape}")
     return values.spread(y) * (values.rows @ v)
@@ -419,7 +422,7 @@ class JointProblem:
     loss: MarginLoss = Logistic()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", _labels("JointProblem", self.labels, len(self.values)))
+        object.__setattr__(self, "labels", labels_of("JointProblem", self.labels, len(self.values)))
         if not np.array_equal(self.keys.starts, self.values.starts):
             rule = "have as many tokens in each bag as the values"
             raise refusal("JointProblem", "keys", rule, self.keys.sizes.tolist())
@@ -476,7 +479,7 @@ class VocabularyProblem:
             empty = f"row {int(np.argmin(np.diff(counts.indptr)))} empty"
             raise refusal("VocabularyProblem", "counts", "have a token in every row", empty, "leave the row out")
         object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "labels", _labels("VocabularyProblem", self.labels, counts.shape[0]))
+        object.__setattr__(self, "labels", labels_of("VocabularyProblem", self.labels, counts.shape[0]))
 
     @cached_property
     def _bags(self) -> Bags:
@@ -532,7 +535,8 @@ def _check_scores(owner: str, scores: Any, bags: Bags) -> None:
         raise refusal(owner, "scores", rule, scores, "scores_of(labels, values, v) makes them")
 
 
-def _labels(owner: str, labels: Any, size: int) -> Vector:
+def labels_of(owner: str, labels: Any, size: int) -> Vector:
+    """(n,) checked: -1 or +1."""
     y = np.asarray(labels, np.float64)
     if y.shape != (size,) or not (np.abs(y) == 1).all():
         raise refusal(owner, "labels", f"be -1 or +1 for each of the {size} bags", labels)

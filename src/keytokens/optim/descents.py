@@ -4,6 +4,7 @@ Which way is minus the gradient of each block, known as a direction and the loga
 
 Plain(eta)         eta |g|              gradient descent; the norm of p grows like log t
 Normalised(eta)    eta                  each block by itself; the norm of p grows like the sum of the steps
+Growing(eta)       eta or 2% of |p|     the longer one; the norm of p grows by a constant factor a step
 Polyak(cap)        (L - L*) / |g|       at most `cap`; grows faster than any constant step
 
 `eta` is a number or a function of the step number t = 1, 2, ...
@@ -21,9 +22,9 @@ import numpy as np
 from ..core.selection_loss import Blocks, Problem, Reading, Scaled, Vector, log_abs
 from ..errors import refusal
 from ..validate import check_number
-from .loop import Ending, Status, Verdict
+from .loop import Status
 
-__all__ = ["Descent", "DescentState", "Normalised", "Plain", "Point", "Polyak", "Step", "power", "blocks_of"]
+__all__ = ["Descent", "DescentState", "Growing", "Normalised", "Plain", "Point", "Polyak", "Step", "power", "blocks_of"]
 
 Schedule = float | Callable[[int], float]
 
@@ -102,6 +103,26 @@ class Normalised:
 
 
 @dataclass(frozen=True)
+class Growing:
+    """Normalised steps that lengthen with |p|, never with t: a run that stays near a finite minimum keeps small steps.
+
+    `cap` bounds them: the zigzag about the limiting ray is as wide as a step, and the direction as good as cap/|p|.
+    """
+
+    eta: float
+    share: float = 0.02
+    cap: float = np.inf
+
+    def __post_init__(self) -> None:
+        check_number("Growing", "eta", self.eta, 0.0, above=True)
+        check_number("Growing", "share", self.share, 0.0)
+
+    def lengths(self, point: Point, t: int) -> Vector:
+        length = max(self.eta, min(self.share * point.norm, self.cap))
+        return np.where(point.log_sizes > -np.inf, length, 0.0)
+
+
+@dataclass(frozen=True)
 class Polyak:
     """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`."""
 
@@ -161,14 +182,14 @@ class Descent:
         moved = not all(map(np.array_equal, blocks, state.blocks))
         return DescentState(self.problem, blocks, t, moved)
 
-    def verdict(self, state: DescentState) -> Verdict | None:
+    def verdict(self, state: DescentState) -> Status | None:
         if not all(np.isfinite(block).all() for block in state.blocks):
             return Status.NOT_FINITE
         if not state.moved:
             return Status.STALLED
         if state.log_sizes.max() == -np.inf:
-            return Ending.STATIONARY
-        return Ending.FAR_ENOUGH if state.norm >= self.norm else None
+            return Status.STATIONARY
+        return Status.FAR_ENOUGH if state.norm >= self.norm else None
 
 
 def blocks_of(owner: str, problem: Problem, start: Vector | Sequence[Vector]) -> Blocks:

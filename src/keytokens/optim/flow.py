@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 from ..core.selection_loss import Blocks, Problem, Vector
 from ..validate import check_number
 from .descents import Point, blocks_of
-from .loop import Ending, Outcome, Status, Verdict, run
+from .loop import Outcome, Status, run
 
 __all__ = ["Flow", "FlowState", "flow"]
 
@@ -52,14 +52,14 @@ class Flow:
     def init(self, start: Vector | Sequence[Vector]) -> FlowState:
         return FlowState(self.problem, blocks_of("Flow", self.problem, start), 0)
 
-    def verdict(self, state: FlowState) -> Verdict | None:
+    def verdict(self, state: FlowState) -> Status | None:
         if not all(np.isfinite(block).all() for block in state.blocks):
             return Status.NOT_FINITE
         if state.log_sizes.max() == -np.inf:
-            return Ending.STATIONARY
+            return Status.STATIONARY
         if state.stuck:
-            return Ending.STATIONARY if self._turns_back(state) else Ending.LOST
-        return Ending.FAR_ENOUGH if _size(state.blocks) >= self.norm * (1 - 1e-12) else None
+            return Status.STATIONARY if self._turns_back(state) else Status.LOST
+        return Status.FAR_ENOUGH if _size(state.blocks) >= self.norm * (1 - 1e-12) else None
 
     def step(self, state: FlowState) -> FlowState:
         path = _Path.of(self.problem, state.blocks, self.most_evaluations)

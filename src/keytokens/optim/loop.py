@@ -7,27 +7,20 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["Ending", "Method", "Outcome", "Status", "Verdict", "run"]
+__all__ = ["Method", "Outcome", "Status", "run"]
 
 
 class Status(Enum):
-    """How a minimisation ended, in a sentence; any run may end in one of these ways."""
+    """How a run ended, in a sentence."""
 
     CONVERGED = "converged: a step lowers the objective by less than the tolerance"
     STALLED = "converged: no step lowers the objective any further in this arithmetic"
     OUT_OF_STEPS = "stopped after the given number of steps"
     NOT_FINITE = "stopped: the objective became infinite or not a number"
-
-
-class Ending(Enum):
-    """How a run ended that was meant to go on for ever: on attention the loss has no minimum, only a direction."""
-
+    # of runs that are meant to go on for ever: on attention the loss has no minimum, only a direction
     FAR_ENOUGH = "stopped: the parameters reached the given norm"
     STATIONARY = "ended in a stationary point: the gradient is zero there"
     LOST = "stopped: the path cannot be followed any further in this arithmetic"
-
-
-Verdict = Status | Ending
 
 
 State = TypeVar("State")
@@ -41,7 +34,7 @@ class Method(Protocol[Start_contra, State]):
 
     def step(self, state: State) -> State: ...
 
-    def verdict(self, state: State) -> Verdict | None:
+    def verdict(self, state: State) -> Status | None:
         """None as long as the run should go on."""
 
 
@@ -50,7 +43,7 @@ class Outcome(Generic[State]):
     """Where a run ended, why, and after how many steps."""
 
     state: State
-    status: Verdict
+    status: Status
     steps: int
 
 

@@ -1,8 +1,5 @@
 """min L over |p| <= R as R grows, and over |v| <= r, |p| <= R jointly.
 
-Far out L differs from its infimum L* by exp(-R margin), so log(L - L*) is minimised, not L: it falls like -R margin
-whatever R is, and its gradient is that of L divided by L - L*, both known in the log domain.
-
 The minimum on a ball is global, and L is not convex in p: how far "the minimum" is proved is part of the answer.
 """
 
@@ -13,15 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ..core.bags import Vector
-from ..core.selection_loss import Blocks, JointProblem, Problem, SelectionProblem
+from ..core.selection_loss import Blocks, JointProblem, SelectionProblem
 from ..errors import NotSeparable, refusal
 from ..svm import MarginProblem, solve
+from .ball import check_radii, log_gap, lower_inside, on_spheres
 
 __all__ = ["PathPoint", "Proof", "joint_path", "regularisation_path"]
 
@@ -33,7 +29,8 @@ class Proof(Enum):
     """What is known of a point being the global minimum on its ball, in a sentence."""
 
     CLOSED = "proved: with one input of two tokens the loss falls along their difference"
-    SCAN = "proved: a certified scan of all angles finds no lower log(L - L*), to 1e-4"
+    SCAN = "proved on the sphere: a certified scan of all angles finds no lower log(L - L*), to 1e-4"
+    BOUNDED = "bounded: no p in the ball has a log(L - L*) below `lower`, by the head's bounds"
     STARTS = "not proved: the best of many starts and of the continuation from smaller balls"
 
 
@@ -60,7 +57,7 @@ def regularisation_path(
     problem: SelectionProblem, radii: Sequence[float], starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:
     """The best p within each ball, for keys and scores that are fixed; the radii must increase."""
-    _check_radii("regularisation_path", radii)
+    check_radii("regularisation_path", radii)
     rng = np.random.default_rng(seed)
     begin = _margin_directions(problem) + [(rng.normal(size=problem.keys.dim),) for _ in range(starts)]
     path: list[PathPoint] = []
@@ -77,14 +74,14 @@ def _best_on_ball(problem: SelectionProblem, radius: float, starts: list[Blocks]
         away = keys.rows[best] - keys.rows[other]
         if np.linalg.norm(away) > 0 and best != other:
             p = radius * away / np.linalg.norm(away)
-            return PathPoint(radius, (p,), _log_gap(problem, (p,)), False, Proof.CLOSED)
-    found = min((_on_spheres(problem, (radius,), start) for start in starts), key=lambda one: one[0])
+            return PathPoint(radius, (p,), log_gap(problem, (p,)), False, Proof.CLOSED)
+    found = min((on_spheres(problem, (radius,), start) for start in starts), key=lambda one: one[0])
     proof = Proof.STARTS
     if keys.dim == 2:
         scanned = _scan(problem, radius, found[1][0])
         if scanned is not None:
-            found, proof = min([found, _on_spheres(problem, (radius,), (scanned,))], key=lambda one: one[0]), Proof.SCAN
-    inner = _inside(problem, radius, found)
+            found, proof = min([found, on_spheres(problem, (radius,), (scanned,))], key=lambda one: one[0]), Proof.SCAN
+    inner = lower_inside(problem, radius, found)
     if inner is not None:
         return PathPoint(radius, inner[1], inner[0], True, Proof.STARTS)
     return PathPoint(radius, found[1], found[0], False, proof)
@@ -94,7 +91,7 @@ def joint_path(
     problem: JointProblem, radii: Sequence[float], ratio: float, starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:
     """The best (v, p) with |p| <= R and |v| <= ratio R. The limit of p's direction depends on the ratio: say which."""
-    _check_radii("joint_path", radii)
+    check_radii("joint_path", radii)
     if not ratio > 0:
         raise refusal("joint_path", "ratio", "be a number above 0", ratio)
     rng = np.random.default_rng(seed)
@@ -104,65 +101,9 @@ def joint_path(
     for radius in radii:
         before = [path[-1].blocks] if path else []
         balls = (ratio * float(radius), float(radius))
-        value, blocks = min((_on_spheres(problem, balls, one) for one in [*before, *begin]), key=lambda one: one[0])
+        value, blocks = min((on_spheres(problem, balls, one) for one in [*before, *begin]), key=lambda one: one[0])
         path.append(PathPoint(float(radius), blocks, value, False, Proof.STARTS))
     return path
-
-
-def _log_gap(problem: Problem, blocks: Blocks) -> float:
-    gap = problem.gap(problem.read(blocks))
-    return gap.log if gap.sign > 0 else -math.inf
-
-
-def _value_and_slope(problem: Problem, blocks: Blocks) -> tuple[float, Blocks]:
-    """log(L - L*) and its gradient, block by block: -descent / (L - L*)."""
-    reading = problem.read(blocks)
-    value = problem.gap(reading).log
-    down = problem.descent(reading, blocks)
-    return value, tuple(-one.array * math.exp(min(one.log_scale - value, 700.0)) for one in down)
-
-
-def _on_spheres(problem: Problem, radii: tuple[float, ...], start: Blocks) -> tuple[float, Blocks]:
-    """A local minimum with every block on its sphere: block = r u / |u|, u free, objective divided by the radius."""
-    ends = np.cumsum([len(block) for block in start])[:-1]
-    scale = max(1.0, *radii)
-
-    def place(u: Vector) -> tuple[list[Vector], list[float], Blocks]:
-        parts = np.split(u, ends)
-        sizes = [float(np.linalg.norm(part)) or 1.0 for part in parts]
-        return parts, sizes, tuple(r * part / size for r, part, size in zip(radii, parts, sizes, strict=True))
-
-    def objective(u: Vector) -> tuple[float, Vector]:
-        parts, sizes, blocks = place(u)
-        value, slopes = _value_and_slope(problem, blocks)
-        along = [part / size for part, size in zip(parts, sizes, strict=True)]
-        turned = [
-            r / size * (slope - (slope @ unit) * unit)
-            for r, size, slope, unit in zip(radii, sizes, slopes, along, strict=True)
-        ]
-        return value / scale, np.concatenate(turned) / scale
-
-    units = np.concatenate([block / (np.linalg.norm(block) or 1.0) for block in start])
-    found = minimize(
-        objective, units, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 0.0, "gtol": 1e-12}
-    )
-    _, _, blocks = place(found.x)
-    return _log_gap(problem, blocks), blocks
-
-
-def _inside(problem: SelectionProblem, radius: float, found: tuple[float, Blocks]) -> tuple[float, Blocks] | None:
-    """A minimum inside the ball that is lower, where log(L - L*) falls towards the inside."""
-    value, (slope,) = _value_and_slope(problem, found[1])
-    if slope @ found[1][0] <= 0:
-        return None
-
-    def objective(p: Any) -> tuple[float, Vector]:
-        height, (steep,) = _value_and_slope(problem, (p,))
-        return height, steep
-
-    inner = minimize(objective, 0.99 * found[1][0], jac=True, method="L-BFGS-B")
-    lower = _log_gap(problem, (inner.x,))
-    return (lower, (inner.x,)) if np.linalg.norm(inner.x) < radius and lower < value else None
 
 
 def _margin_directions(problem: SelectionProblem) -> list[Blocks]:
@@ -189,7 +130,7 @@ def _scan(problem: SelectionProblem, radius: float, start: Vector) -> Vector | N
     lipschitz = radius * _widest(problem) * math.exp(float(steep.max()))
 
     def value(angle: float) -> float:
-        return _log_gap(problem, (radius * np.array([math.cos(angle), math.sin(angle)]),))
+        return log_gap(problem, (radius * np.array([math.cos(angle), math.sin(angle)]),))
 
     lowest, at = value(math.atan2(start[1], start[0])), math.atan2(start[1], start[0])
     width = math.pi / 16
@@ -214,15 +155,3 @@ def _widest(problem: SelectionProblem) -> float:
         apart = keys[i][:, None] - keys[i][None]
         widest = max(widest, float(np.sqrt((apart**2).sum(axis=2)).max()))
     return widest
-
-
-def _check_radii(owner: str, radii: Any) -> None:
-    given = np.asarray(radii, np.float64)
-    if (
-        given.ndim != 1
-        or not len(given)
-        or not np.isfinite(given).all()
-        or given[0] <= 0
-        or (np.diff(given) <= 0).any()
-    ):
-        raise refusal(owner, "radii", "be increasing positive numbers", radii, "sort them first")

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..explanation import Explanation, FormalSet, TokenUse
+from ..explanation import BagExplanation, Explanation, FormalSet, Instance, Record, TokenUse
 
-__all__ = ["LONGEST_TEXT", "Piece", "pieces", "strongest"]
+__all__ = ["LONGEST_TEXT", "Piece", "instance_name", "pieces", "strongest", "text_of"]
 
 LONGEST_TEXT = 200_000  # characters that are highlighted
 
@@ -24,8 +24,50 @@ class Piece(NamedTuple):
     flip: bool
 
 
-def pieces(e: Explanation) -> list[Piece]:
+def text_of(e: Record) -> str:
+    """What is highlighted: the text itself; of a bag, the numbers of its instances."""
+    if isinstance(e, BagExplanation):
+        return " ".join(str(instance.index) for instance in e.instances)
+    return e.text
+
+
+def instance_name(index: int) -> str:
+    """What an instance is called where it stands alone.
+
+    >>> instance_name(3)
+    'instance 3'
+    """
+    return f"instance {index}"
+
+
+def pieces(e: Record) -> list[Piece]:
     """The text up to `LONGEST_TEXT`, without a gap."""
+    if isinstance(e, BagExplanation):
+        return list(_instances(e))
+    return _tokens(e)
+
+
+def _instances(e: BagExplanation) -> Iterator[Piece]:
+    """An instance has all its ink on its number; where nothing is proved of instances there is none."""
+    kept, gone = set(e.sufficient), set(e.flip)
+    end = 0
+    for t in e.instances:
+        start = end + (t.index > 0)
+        if end < start <= LONGEST_TEXT:
+            yield Piece(end, start, (), 0.0, False, False)
+        if start >= LONGEST_TEXT:
+            break
+        end = min(start + len(str(t.index)), LONGEST_TEXT)
+        yield Piece(start, end, _use(t, start, end), t.contribution or 0.0, t.index in kept, t.index in gone)
+
+
+def _use(t: Instance, start: int, end: int) -> tuple[TokenUse, ...]:
+    if t.value is None or t.contribution is None:
+        return ()
+    return (TokenUse(instance_name(t.index), start, end, t.attention, t.value, t.contribution, t.selected),)
+
+
+def _tokens(e: Explanation) -> list[Piece]:
     stop = min(len(e.text), LONGEST_TEXT)
     uses = [use for use in e.tokens if use.start < stop]
     edges = sorted({0, stop, *(use.start for use in uses), *(min(use.end, stop) for use in uses)})

@@ -6,14 +6,15 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..explanation import Explanation, FormalItem, KeyToken, TokenUse
-from .marks import LONGEST_TEXT, Piece, pieces, strongest
+from ..explanation import BagExplanation, FormalItem, KeyToken, Record, TokenUse
+from .marks import LONGEST_TEXT, Piece, pieces, strongest, text_of
 from .style import CSS, DIGEST, LEVELS
 from .wording import (
     ShownSet,
     TokenTotal,
     at_least,
     at_most,
+    attended,
     clean,
     figure,
     formal_sets,
@@ -37,13 +38,17 @@ BARS = 12  # classes; the others unfold
 Row = Sequence[str]  # cells that are HTML already
 
 
-def explanation_page(e: Explanation) -> str:
-    """A whole page for one explained text."""
-    title = f"{label_name(e.label)} ({probability(e.probability)}): {one_line(e.text)}"
+def explanation_page(e: Record) -> str:
+    """A whole page for one explained text or bag."""
+    title = f"{label_name(e.label)} ({probability(e.probability)}): {_subject(e)}"
     return _page(title, f'<main class="kt-one">\n{_summary(e)}\n{_tables(e)}\n</main>')
 
 
-def explanation_fragment(e: Explanation) -> str:
+def _subject(e: Record) -> str:
+    return f"a bag of {e.certificate.items:,}" if isinstance(e, BagExplanation) else one_line(e.text)
+
+
+def explanation_fragment(e: Record) -> str:
     """The same for a notebook: styles of its own, the tables folded."""
     return f'<div class="keytokens"><style>{CSS}</style>\n<div class="kt-one">\n{_folded(e)}\n</div></div>\n'
 
@@ -51,7 +56,7 @@ def explanation_fragment(e: Explanation) -> str:
 def documents_page(
     title: str,
     intro: str,
-    rows: Sequence[tuple[str, Explanation]],
+    rows: Sequence[tuple[str, Record]],
     key_tokens: Mapping[Any, Sequence[KeyToken]] | None = None,
 ) -> str:
     """One page for several explained texts, each under its caption, and the key tokens of each class."""
@@ -80,16 +85,16 @@ def _page(title: str, body: str) -> str:
 """
 
 
-def _folded(e: Explanation) -> str:
+def _folded(e: Record) -> str:
     more = "Sets, contributions and ranges"
     return f"{_summary(e)}\n<details><summary>{more}</summary>\n{_tables(e)}\n</details>"
 
 
-def _summary(e: Explanation) -> str:
+def _summary(e: Record) -> str:
     return "\n".join([_head(e), f'<p class="kt-proof">{_escaped(e.certificate.sentence)}</p>', _legend(e), _text(e)])
 
 
-def _tables(e: Explanation) -> str:
+def _tables(e: Record) -> str:
     parts = [*(_formal_set(shown) for shown in formal_sets(e)), *_contributions(e), _ranges(e)]
     parts.append(_section("What is covered", notes(e), ""))
     return f'<div class="kt-grid">\n{"".join(parts)}</div>'
@@ -114,7 +119,7 @@ def _side(x: float) -> str:
 # --- label, probability, classes
 
 
-def _head(e: Explanation) -> str:
+def _head(e: Record) -> str:
     return f"""<div class="kt-head">
 <div>
 <p class="kt-soft">Predicted label</p>
@@ -125,7 +130,7 @@ def _head(e: Explanation) -> str:
 </div>"""
 
 
-def _classes(e: Explanation) -> str:
+def _classes(e: Record) -> str:
     """A bar a class: two in their own order, more by probability."""
     found = list(e.probabilities.items())
     if len(found) > 2:
@@ -136,7 +141,7 @@ def _classes(e: Explanation) -> str:
     return _rows(("class", "", "probability"), rows, BARS)
 
 
-def _class_bar(e: Explanation, label: Any) -> str:
+def _class_bar(e: Record, label: Any) -> str:
     """Two classes have the colours of their tokens; of more, the label has the one that speaks for it."""
     labels = list(e.probabilities)
     if len(labels) == 2:
@@ -147,25 +152,30 @@ def _class_bar(e: Explanation, label: Any) -> str:
 # --- the text
 
 
-def _legend(e: Explanation) -> str:
-    if not e.certificate.tokens:
-        return '<p class="kt-legend"><span><b class="kt-u">grey</b> not known to the model</span></p>'
+def _legend(e: Record) -> str:
+    unknown = [] if isinstance(e, BagExplanation) else ['<b class="kt-u">grey</b> not known to the model']
+    if e.certificate.silent:
+        return _entries(unknown)
     positive, negative = map(_escaped, sides(e))
     entries = [
         f'<b class="kt-p{LEVELS // 2}">blue, upright</b> speaks {positive}',
         f'<b class="kt-n{LEVELS // 2}">orange, slanted</b> speaks {negative}',
         '<b class="kt-s">solid line</b> sufficient set',
         '<b class="kt-f">dotted line</b> flip set',
-        '<b class="kt-u">grey</b> not known to the model',
-        "point at a word: attention × value = contribution",
+        *unknown,
+        f"point at {'an instance' if isinstance(e, BagExplanation) else 'a word'}: attention × value = contribution",
     ]
-    return f'<p class="kt-legend">{"".join(f"<span>{entry}</span>" for entry in entries)}</p>'
+    return _entries(entries)
 
 
-def _text(e: Explanation) -> str:
+def _entries(entries: Sequence[str]) -> str:
+    return f'<p class="kt-legend">{"".join(f"<span>{entry}</span>" for entry in entries)}</p>' if entries else ""
+
+
+def _text(e: Record) -> str:
     found = pieces(e)
     most = strongest(found)
-    shown = clean(e.text)
+    shown = clean(text_of(e))
     marked = "".join(_piece(shown[piece.start : piece.end], piece, most) for piece in found)
     rest = _rest(shown[LONGEST_TEXT:]) if len(shown) > LONGEST_TEXT else ""
     nothing = "" if shown else '<p class="kt-note">The text is empty.</p>'
@@ -246,50 +256,62 @@ def _most(contributions: Iterable[float]) -> float:
 
 def _formal_set(shown: ShownSet) -> str:
     most = _most(item.contribution for item in shown.items)
-    where = "times" if shown.unit == "tokens" else "at character"
+    where = {"tokens": ["times"], "words": ["at character"]}.get(shown.unit, [])
 
     def row(item: FormalItem) -> Row:
         place = len(item.spans) if shown.unit == "tokens" else item.start
-        return (_name(item.text), f"{place:,}", *_contribution(item.contribution, most))
+        return (_name(item.text), *(f"{place:,}" for _ in where), *_contribution(item.contribution, most))
 
     rows = list(map(row, shown.items))
-    return _section(shown.title, (shown.size, shown.says), _rows((shown.unit[:-1], where, "contribution", ""), rows))
+    return _section(shown.title, (shown.size, shown.says), _rows((shown.unit[:-1], *where, "contribution", ""), rows))
 
 
 def _contribution(x: float, most: float) -> Row:
     return signed(x), _bar(x, most, _side(x))
 
 
-def _contributions(e: Explanation) -> list[str]:
-    """The strongest tokens of each side, the label's first."""
-    if not e.certificate.tokens:
-        return []
+def _contributions(e: Record) -> list[str]:
+    """The strongest tokens or instances of each side, the label's first."""
+    if e.certificate.silent:
+        return _attended(e)
     found = totals(e)
     positive = [total for total in found if total.contribution > 0]
     negative = [total for total in reversed(found) if total.contribution < 0]
-    tables = [_strongest(*pair) for pair in zip(sides(e), (positive, negative), strict=True)]
+    tables = [_strongest(e.certificate.unit, *pair) for pair in zip(sides(e), (positive, negative), strict=True)]
     return tables[::-1] if len(e.probabilities) == 2 and e.label == next(iter(e.probabilities)) else tables
 
 
-def _strongest(side: str, found: Sequence[TokenTotal]) -> str:
+def _attended(e: Record) -> list[str]:
+    """Where nothing is proved of single instances, their attention is all there is to show."""
+    found = attended(e)
+    if not found:
+        return []
+    rows = [(_name(name), figure(share), _bar(share, found[0][1], "k")) for name, share in found]
+    says = "Attention on the instances, largest first; it adds up to 1."
+    return [_section("Attention", (says,), _rows(("instance", "attention", ""), rows))]
+
+
+def _strongest(unit: str, side: str, found: Sequence[TokenTotal]) -> str:
     top = found[:STRONGEST]
     most = _most(total.contribution for total in top)
+    counted = unit == "tokens"  # an instance stands for itself alone
     rows = [
         (
             _name(total.text),
-            f"{total.times:,}",
+            *[f"{total.times:,}"] * counted,
             figure(total.attention),
             signed(total.value),
             *_contribution(total.contribution, most),
         )
         for total in top
     ]
-    says = f"{len(top)} of {len(found):,} tokens that speak {side}." if found else f"No token speaks {side}."
-    table = _rows(("token", "times", "attention", "value", "contribution", ""), rows)
+    one = unit[:-1]
+    says = f"{len(top)} of {len(found):,} {unit} that speak {side}." if found else f"No {one} speaks {side}."
+    table = _rows((one, *["times"] * counted, "attention", "value", "contribution", ""), rows)
     return _section(f"Strongest {side}", (says,), table)
 
 
-def _ranges(e: Explanation) -> str:
+def _ranges(e: Record) -> str:
     c = e.certificate
     if not c.deleting:
         return ""
@@ -297,11 +319,11 @@ def _ranges(e: Explanation) -> str:
     def row(what: str, least: float, greatest: float) -> Row:
         return _escaped(what), at_least(least), at_most(greatest), _range(least, greatest, e.probability)
 
-    rows = [row("at most 1 token" if m == 1 else f"at most {m} tokens", *ends) for m, ends in c.deleting.items()]
+    rows = [row(f"at most {m} {c.unit if m > 1 else c.unit[:-1]}", *ends) for m, ends in c.deleting.items()]
     if c.keeping:
         rows.append(row("all or any outside the sufficient set", *c.keeping))
     exact = "Exact." if c.exact else "Bounds: the truth lies between them."
-    says = f"Probability of {quoted(e.label)} after deleting whichever tokens. {exact}"
+    says = f"Probability of {quoted(e.label)} after deleting whichever {c.unit}. {exact}"
     return _section("Range of the probability", (says,), _rows(("deleted", "least", "greatest", ""), rows))
 
 

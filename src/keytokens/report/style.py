@@ -15,7 +15,7 @@ _LIGHT = """
 """
 _DARK = """
 --kt-paper:#14171c;--kt-card:#1d2128;--kt-ink:#eceff3;--kt-soft:#a0a8b4;--kt-line:#353c47;
---kt-p:56 128 255;--kt-n:226 106 0;--kt-p-solid:#6ea3ff;--kt-n-solid:#ff9b45;--kt-most:.78;
+--kt-p:56 128 255;--kt-n:226 106 0;--kt-p-solid:#6ea3ff;--kt-n-solid:#ff9b45;--kt-most:.7;
 """
 
 _RULES = """

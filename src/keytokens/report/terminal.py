@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
-from ..explanation import Explanation, KeyToken
-from .marks import LONGEST_TEXT, Piece, pieces, strongest
+from ..explanation import KeyToken, Record
+from .marks import LONGEST_TEXT, Piece, pieces, strongest, text_of
 from .wording import (
     ShownSet,
     at_least,
     at_most,
+    attended,
     clean,
+    figure,
     formal_sets,
     label_name,
     one_line,
@@ -52,11 +54,12 @@ def wants_colour(stream: Stream) -> bool:
     return os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
-def explanation_text(e: Explanation, *, colour: bool, width: int) -> str:
+def explanation_text(e: Record, *, colour: bool, width: int) -> str:
     """The text with its key tokens, the label, what is proved, and the sets."""
     width = max(width, NARROWEST)
     parts = [_marked(e, colour, width), _key(e, colour, width), _verdict(e, colour, width), _ranges(e, width)]
     parts += [_formal_set(shown, colour, width) for shown in formal_sets(e)]
+    parts.append(_attended(e, width))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -113,12 +116,13 @@ class Run(NamedTuple):
     codes: tuple[str, ...] = ()  # the style, in colour
 
 
-def _marked(e: Explanation, colour: bool, width: int) -> str:
+def _marked(e: Record, colour: bool, width: int) -> str:
     found = pieces(e)
-    text = _safe(e.text[:LONGEST_TEXT])
+    whole = text_of(e)
+    text = _safe(whole[:LONGEST_TEXT])
     runs = list(_coloured_runs(found) if colour else _bracketed_runs(text, found))
     text = _broken(text, runs, width)
-    beyond = len(e.text) - LONGEST_TEXT
+    beyond = len(whole) - LONGEST_TEXT
     rest = f"\n[... and {beyond:,} more characters]" if beyond > 0 else ""
     return "".join(_painted(text, run) for run in runs) + rest
 
@@ -187,8 +191,8 @@ def _broken(text: str, runs: Sequence[Run], width: int) -> str:
     return "".join(letters)
 
 
-def _key(e: Explanation, colour: bool, width: int) -> str:
-    if not e.certificate.tokens:
+def _key(e: Record, colour: bool, width: int) -> str:
+    if e.certificate.silent:
         return ""
     positive, negative = sides(e)
     if not colour:
@@ -207,25 +211,25 @@ def _key(e: Explanation, colour: bool, width: int) -> str:
 # --- what is said of it
 
 
-def _verdict(e: Explanation, colour: bool, width: int) -> str:
+def _verdict(e: Record, colour: bool, width: int) -> str:
     label = _styled(_safe(label_name(e.label)), (_BOLD,) if colour else ())
     head = f"{label}  probability {probability(e.probability)}, logit {_ascii(signed(e.logit))}"
     return f"{head}\n{_wrapped(_classes(e), width)}\n\n{_wrapped(e.certificate.sentence, width)}"
 
 
-def _classes(e: Explanation) -> str:
+def _classes(e: Record) -> str:
     found = sorted(e.probabilities.items(), key=lambda pair: -pair[1])
     shown = [f"{label_name(label)} {probability(p)}" for label, p in found[:MOST_CLASSES]]
     rest = [f"{len(found) - MOST_CLASSES} more"] if len(found) > MOST_CLASSES else []
     return "Classes: " + ", ".join(shown + rest)
 
 
-def _ranges(e: Explanation, width: int) -> str:
+def _ranges(e: Record, width: int) -> str:
     ends = [f"{m}: {at_least(low)} to {at_most(high)}" for m, (low, high) in e.certificate.deleting.items()]
     if not ends:
         return ""
     exact = "" if e.certificate.exact else " (bounds)"
-    head = f"Range of its probability{exact}, by how many tokens are deleted at most: "
+    head = f"Range of its probability{exact}, by how many {e.certificate.unit} are deleted at most: "
     return _wrapped(head + ", ".join(ends) + ".", width)
 
 
@@ -236,10 +240,20 @@ def _formal_set(shown: ShownSet, colour: bool, width: int) -> str:
     return "\n".join([head, *_listed(rows, colour, width), *more])
 
 
+def _attended(e: Record, width: int) -> str:
+    found = attended(e)
+    if not found:
+        return ""
+    entries = [(len(name) + 1 + len(figure(share)), f"{name} {figure(share)}") for name, share in found[:MOST_ITEMS]]
+    more = [f"  ... and {len(found) - MOST_ITEMS:,} more"] if len(found) > MOST_ITEMS else []
+    lines = [f"  {line}" for line in _packed(entries, width - 2)]
+    return "\n".join([_wrapped("Attention on the instances, largest first:", width), *lines, *more])
+
+
 def _listed(rows: Sequence[tuple[str, float]], colour: bool, width: int) -> list[str]:
     """Names and contributions."""
     named = [(_safe(one_line(name)), _ascii(signed(x)), _hue(x, colour)) for name, x in rows]
-    entries = [(_cells(name) + 1 + len(figure), f"{_styled(name, hue)} {figure}") for name, figure, hue in named]
+    entries = [(_cells(name) + 1 + len(number), f"{_styled(name, hue)} {number}") for name, number, hue in named]
     return [f"  {line}" for line in _packed(entries, width - 2)]
 
 

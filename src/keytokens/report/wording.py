@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..explanation import Explanation, FormalItem, FormalSet
+from ..explanation import BagExplanation, Explanation, FormalItem, FormalSet, InstanceSet, Record
+from .marks import instance_name
 
 __all__ = [
     "ShownSet",
     "TokenTotal",
     "at_least",
     "at_most",
+    "attended",
     "clean",
     "figure",
     "formal_sets",
@@ -28,6 +30,7 @@ __all__ = [
     "totals",
 ]
 
+AnySet = FormalSet | InstanceSet
 LONGEST_NAME = 60  # characters of a label or token in a table
 MOST_WORDS = 5_000  # sets of words take a second per thousand words or so: longer texts are shown without them
 
@@ -111,7 +114,7 @@ def at_most(p: float) -> str:
     return f"{math.ceil(p * 1000) / 1000:.3f}"
 
 
-def sides(e: Explanation) -> tuple[str, str]:
+def sides(e: Record) -> tuple[str, str]:
     """What a positive and what a negative contribution speak for."""
     labels = list(e.probabilities)
     if len(labels) == 2:
@@ -120,7 +123,7 @@ def sides(e: Explanation) -> tuple[str, str]:
 
 
 class TokenTotal(NamedTuple):
-    """A token with all its occurrences."""
+    """A token with all its occurrences, or an instance."""
 
     text: str
     times: int
@@ -129,15 +132,34 @@ class TokenTotal(NamedTuple):
     contribution: float
 
 
-def totals(e: Explanation) -> list[TokenTotal]:
-    """Every known token of the text, greatest contribution first."""
+def totals(e: Record) -> list[TokenTotal]:
+    """Every known token of the text, or every instance of the bag, greatest contribution first."""
+    found = _instance_totals(e) if isinstance(e, BagExplanation) else _token_totals(e)
+    return sorted(found, key=lambda total: -total.contribution)
+
+
+def _instance_totals(e: BagExplanation) -> list[TokenTotal]:
+    return [
+        TokenTotal(instance_name(t.index), 1, t.attention, t.value, t.contribution)
+        for t in e.instances
+        if t.value is not None and t.contribution is not None
+    ]
+
+
+def _token_totals(e: Explanation) -> list[TokenTotal]:
     times = Counter(use.text for use in e.tokens)
     one = {use.text: use for use in e.tokens}  # all occurrences of a token have the same figures
-    found = [
+    return [
         TokenTotal(name, n, n * one[name].attention, one[name].value, n * one[name].contribution)
         for name, n in times.items()
     ]
-    return sorted(found, key=lambda total: -total.contribution)
+
+
+def attended(e: Record) -> list[tuple[str, float]]:
+    """The instances of a bag of which nothing is proved, by attention; else nothing."""
+    if not isinstance(e, BagExplanation) or e.formal:
+        return []
+    return sorted(((instance_name(t.index), t.attention) for t in e.instances), key=lambda pair: -pair[1])
 
 
 class ShownSet(NamedTuple):
@@ -150,24 +172,27 @@ class ShownSet(NamedTuple):
     unit: str
 
 
-def formal_sets(e: Explanation) -> list[ShownSet]:
-    """Sufficient and flip sets, of tokens and of words; none if no token is known."""
-    if not e.certificate.tokens:
+def formal_sets(e: Record) -> list[ShownSet]:
+    """Sufficient and flip sets, of instances or of tokens and words; none if nothing is proved."""
+    c = e.certificate
+    if c.silent:
         return []
-    tokens = [
-        _shown(e, "Sufficient tokens", "Whatever other tokens are deleted, the label stays.", e.sufficient),
-        _shown(e, "Flip tokens", _after("Deleting", e.flip), e.flip),
+    says = f"Whatever other {c.unit} are deleted, the label stays."
+    items = [
+        _shown(e, f"Sufficient {c.unit}", says, e.sufficient, c.items),
+        _shown(e, f"Flip {c.unit}", _after("Deleting", e.flip), e.flip, c.items),
     ]
-    if len(e.document.words) > MOST_WORDS:
-        return [
-            *tokens,
-            _not_computed("Sufficient words", "sufficient_words"),
-            _not_computed("Flip words", "flip_words"),
-        ]
+    return items if isinstance(e, BagExplanation) else [*items, *_sets_of_words(e)]
+
+
+def _sets_of_words(e: Explanation) -> list[ShownSet]:
+    words = len(e.document.words)
+    if words > MOST_WORDS:
+        return [_not_computed("Sufficient words", "sufficient_words"), _not_computed("Flip words", "flip_words")]
+    says = "Whatever other words are masked, the label stays."
     return [
-        *tokens,
-        _shown(e, "Sufficient words", "Whatever other words are masked, the label stays.", e.sufficient_words),
-        _shown(e, "Flip words", _after("Masking", e.flip_words), e.flip_words),
+        _shown(e, "Sufficient words", says, e.sufficient_words, words),
+        _shown(e, "Flip words", _after("Masking", e.flip_words), e.flip_words, words),
     ]
 
 
@@ -176,30 +201,38 @@ def _not_computed(title: str, name: str) -> ShownSet:
     return ShownSet(title, "", why, (), "words")
 
 
-def _after(doing: str, found: FormalSet) -> str:
+def _after(doing: str, found: AnySet) -> str:
     if not found.items:
         return ""
     return f"{doing} {'it' if found.size == 1 else 'them'} makes the label {quoted(found.label_after)}."
 
 
-def _shown(e: Explanation, title: str, says: str, found: FormalSet) -> ShownSet:
-    total = e.certificate.tokens if found.unit == "tokens" else len(e.document.words)
+def _shown(e: Record, title: str, says: str, found: AnySet, total: int) -> ShownSet:
     size = _nothing_flips(e, found.unit) if found.status == "none" else _size(found, total)
-    return ShownSet(title, says if found.items else "", size, found.items, found.unit)
+    return ShownSet(title, says if found.items else "", size, _items(e, found), found.unit)
 
 
-def _nothing_flips(e: Explanation, unit: str) -> str:
-    doing = "deletion" if unit == "tokens" else "masking of words"
-    where = " that leaves a known token" if e.document.sink_log_weight == -math.inf else ""
+def _items(e: Record, found: AnySet) -> Sequence[FormalItem]:
+    """An instance has its number for a name and no place in a text."""
+    if isinstance(found, FormalSet):
+        return found.items
+    added = {total.text: total.contribution for total in totals(e)}
+    return [FormalItem(name, 0, 0, (), added[name]) for name in map(instance_name, found)]
+
+
+def _nothing_flips(e: Record, unit: str) -> str:
+    doing = "masking of words" if unit == "words" else "deletion"
+    ballot = e.certificate.ballot
+    where = "" if ballot is None or ballot.has_sink else f" that leaves {e.certificate.leaves}"
     return f"There is none: no {doing}{where} changes the label."
 
 
-def _size(found: FormalSet, total: int) -> str:
+def _size(found: AnySet, total: int) -> str:
     rounding = " To rounding: a comparison hangs on a relative difference below 1e-12." if found.tight else ""
     return _proved(found, total) + rounding
 
 
-def _proved(found: FormalSet, total: int) -> str:
+def _proved(found: AnySet, total: int) -> str:
     one = found.unit[:-1]
     if not found.items and found.status == "bounds":
         return f"None was found; if there is one, it has at least {found.lower:,} {found.unit}."
@@ -213,19 +246,40 @@ def _proved(found: FormalSet, total: int) -> str:
     }.get(found.status, ".")
 
 
-def notes(e: Explanation) -> list[str]:
+def notes(e: Record) -> list[str]:
     """What the numbers mean, and what is not covered."""
     c = e.certificate
-    tokens = "words, or runs of neighbouring words, that the model knows"
-    said = [f"{c.covers} The sentence above counts {c.unit}: {tokens}."]
-    if not c.tokens:
+    if isinstance(e, BagExplanation) and not e.formal:
+        return ["Attention is how much of an instance enters the pooled numbers, not what it does to the score."]
+    said = [f"{c.covers} The sentence above counts {c.unit}: {_meant(e)}."]
+    if c.silent:
         return said
-    sink = f", with the sink's own {signed(e.sink)}," if e.sink else ""
+    own = 0.0 if isinstance(e, BagExplanation) else e.sink
+    sink = f", with the sink's own {signed(own)}," if own else ""
     said.append(f"A contribution is attention times value. All of them{sink} add up to the logit {signed(e.logit)}.")
     if len(e.probabilities) == 2:
         said.append(
-            "A token can speak for the label and still lower its probability: when its value is nearer to zero than "
-            "the logit, the others weigh more without it."
+            f"{_one(c.unit)} can speak for the label and still lower its probability: when its value is nearer to zero "
+            "than the logit, the others weigh more without it."
         )
-    said.append("Masking a word removes every token that touches it and makes no new one.")
-    return said
+    return [*said, _limit(e)]
+
+
+def _one(unit: str) -> str:
+    return "An instance" if unit == "instances" else "A token"
+
+
+def _meant(e: Record) -> str:
+    if isinstance(e, BagExplanation):
+        return "the vectors of the bag, numbered from 0"
+    return "words, or runs of neighbouring words, that the model knows"
+
+
+def _limit(e: Record) -> str:
+    """What deleting means."""
+    if isinstance(e, BagExplanation):
+        return (
+            "Deleting an instance leaves its vector out: nothing is said of single coordinates, and an encoder that "
+            "made the vectors is not asked again."
+        )
+    return "Masking a word removes every token that touches it and makes no new one."

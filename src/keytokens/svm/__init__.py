@@ -4,7 +4,7 @@ from ..errors import NotSeparable
 from .problem import MarginProblem
 from .solution import MarginSolution, NotSolved, Witness
 from .solver import solve
-from .variants import SetSolution, label_svm, relaxed_problem, solve_set_valued
+from .variants import SetSolution, label_svm, relaxed_problem, solve_relaxed, solve_set_valued
 
 __all__ = [
     "MarginProblem",
@@ -16,5 +16,6 @@ __all__ = [
     "label_svm",
     "relaxed_problem",
     "solve",
+    "solve_relaxed",
     "solve_set_valued",
 ]

@@ -19,6 +19,7 @@ __all__ = ["ActiveSet", "Contradiction", "polished"]
 Vector = NDArray[np.float64]
 
 DEPENDENT = 1e-12  # a row of length 1 whose part outside the span of N is shorter depends on N
+_CLEARLY = 1e-8  # of rows given to begin with, only those that are independent beyond doubt are taken
 _NOISE = 1e-13  # coefficients below, beside the largest, are zero
 
 
@@ -42,6 +43,24 @@ class ActiveSet:
         self._R = np.zeros((rank, rank), order="F")
         self._b = np.zeros(rank)
         self._y = np.zeros(rank)
+
+    def begin(self, members: list[int], rows: Vector, b: Vector) -> int:
+        """Rows that are likely to be active, all at once, in an empty state; the number of rows that were left out.
+
+        Any independent rows with multipliers u >= 0 are a valid state: those with u < 0 leave, the worst first.
+        """
+        Q, R, order = qr(rows.T, mode="economic", pivoting=True)
+        sizes = np.abs(np.diag(R))
+        k = min(int((sizes > _CLEARLY).sum()), self.rank)
+        self.members = [members[j] for j in order[:k]]
+        self._Q[:, :k], self._R[:k, :k], self._b[:k] = Q[:, :k], R[:k, :k], b[order[:k]]
+        self._y[:k] = self._solve(self._b[:k], transposed=True)
+        self.u = self._solve(self._y[:k])
+        while self.members and self.u.min() < 0:
+            self._delete(int(self.u.argmin()))
+            self.u = self._solve(self._y[: len(self.members)])
+        self.p = self._Q[:, : len(self.members)] @ self._y[: len(self.members)]
+        return len(members) - len(self.members)
 
     def enter(self, member: int, n: Vector, b: float) -> int:
         """Make row n'p >= b hold with equality; the number of rows that had to leave."""

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..core.bags import LARGEST, Bags
+from ..core.bags import LARGEST, Bags, flat_sets
 from ..errors import refusal
 from .rows import Dense, Differences, Rows
 
-__all__ = ["MarginProblem", "flat_sets"]
+__all__ = ["MarginProblem"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -140,30 +139,6 @@ class MarginProblem:
     def rows(self, index: Sequence[int] | Index) -> Vector:
         """These rows of A."""
         return self.inequalities.rows(np.asarray(index, np.intp))
-
-
-def flat_sets(owner: str, name: str, sets: Any, sizes: Index, noun: str) -> tuple[Index, Index]:
-    """One set of tokens for each bag, as sorted arrays (bag, token) without repetition."""
-    try:
-        listed = [list(tokens) for tokens in sets]
-    except TypeError:
-        raise refusal(owner, name, f"be one set of token indices for each {noun}", sets) from None
-    if len(listed) != len(sizes):
-        raise refusal(owner, name, f"have one set for each of the {len(sizes)} {noun}s", sets)
-    empty = [i for i, tokens in enumerate(listed) if not tokens]
-    if empty:
-        raise refusal(owner, f"{name}[{empty[0]}]", "hold at least one token", "an empty set")
-    bag = np.repeat(np.arange(len(listed)), [len(tokens) for tokens in listed])
-    token = np.array(list(chain.from_iterable(listed)))
-    if token.dtype.kind not in "iu" or token.ndim != 1:
-        raise refusal(owner, name, "hold token indices", sets)
-    outside = np.flatnonzero((token < 0) | (token >= sizes[bag]))
-    if len(outside):
-        i, t = int(bag[outside[0]]), int(token[outside[0]])
-        raise refusal(owner, f"{name}[{i}]", f"hold indices below {sizes[i]}, the number of tokens of {noun} {i}", t)
-    width = int(sizes.max())
-    code = np.unique(bag * width + token)
-    return code // width, code % width
 
 
 def _matrix(owner: str, name: str, values: Any) -> Vector:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.directions import misalignment
 from ..errors import KeyTokensError, refusal
 from .problem import MarginProblem
 
@@ -31,6 +32,7 @@ class MarginSolution:
     p: Vector
     lam: Vector
     nu: Vector
+    steps: int = 0  # rows that entered or left the active set on the way
 
     @property
     def norm(self) -> float:
@@ -40,6 +42,12 @@ class MarginSolution:
     def margin(self) -> float:
         """1/|p|: how far, in the direction of p, winners stand above losers. inf where nothing needs separating."""
         return 1 / self.norm if self.p.any() else float("inf")
+
+    def distance(self, q: Vector) -> float:
+        """1 - cos between a direction q and p; 0 where p = 0, since any direction will do."""
+        if not self.p.any() or not q.any():
+            return float(self.p.any())
+        return misalignment(q, self.p)
 
     @cached_property
     def slack(self) -> Vector:

@@ -3,6 +3,9 @@
 Scan all rows, take the most violated ones into the working set, make all of its rows hold, scan again; stop when no
 row is violated by more than the tolerance. The active set is never thrown away between scans: a minimiser over fewer
 rows is a valid state for more rows. Ties are eliminated: p lives in the null space of C.
+
+A problem like one that is solved begins with the rows that were active there: one factorisation instead of a step for
+each row, then only what differs.
 """
 
 from __future__ import annotations
@@ -70,7 +73,10 @@ class _Working:
 def solve(
     problem: MarginProblem, *, start: MarginSolution | Index | None = None, tolerance: float = 1e-10
 ) -> MarginSolution:
-    """The minimiser, certified on all rows; `start` is an earlier solution (or rows) to begin with.
+    """The minimiser, certified on all rows; `start` is the solution of a similar problem (or rows) to begin with.
+
+    Rows of another problem are found by their names, where both have names, else by their numbers. A start changes how
+    long it takes, not where it ends.
 
     Raises NotSeparable, with a Farkas vector, where no p satisfies the constraints; NotSolved where the margin is so
     thin that neither answer can be certified in this arithmetic. Without rows p = 0 and the margin is infinite.
@@ -85,12 +91,20 @@ def solve(
     first = _given_rows(problem, start)
     # One thread: the same bits everywhere, and many small products that threads would only slow down.
     with _blas().limit(limits=1, user_api="blas"):
-        return _solve(_Search(problem, tolerance), first)
+        if len(first):
+            try:
+                return _solve(_Search(problem, tolerance), first)
+            except NotSolved:  # the rows of another problem may be a poor basis of this one
+                pass
+        return _solve(_Search(problem, tolerance), first[:0])
 
 
-def _solve(search: _Search, first: Index | None) -> MarginSolution:
+def _solve(search: _Search, first: Index) -> MarginSolution:
     try:
-        search.consider(search.first_rows() if first is None else first)
+        if len(first):
+            search.begin(first)
+        else:
+            search.consider(search.first_rows())
         while search.consider(search.violated_rows()):
             pass
     except Contradiction as found:
@@ -148,18 +162,28 @@ class _Search:
             bad = bad[np.argpartition(excess[bad], -self.batch)[-self.batch :]]
         return bad
 
+    def begin(self, index: Index) -> None:
+        """Take rows in as if they had been active before; if they are too many for that, take them in."""
+        self._take_in(index)
+        if len(index) <= self.active.rank:
+            self.steps += self.active.begin(index.tolist(), self.working.rows, self.working.b)
+        self._settle()
+
     def consider(self, index: Index) -> bool:
         """Take rows in and make all rows of the working set hold; False when there was nothing to take in."""
         if not len(index):
             return False
         self._take_in(index)
+        self._settle()
+        return True
+
+    def _settle(self) -> None:
         working, active = self.working, self.active
         limit = self.steps + 100 * (self.problem.dim + len(working.index))
         while (worst := self._next_to_enter()) >= 0:
             self.steps += 1 + active.enter(int(working.index[worst]), working.rows[worst], float(working.b[worst]))
             if self.steps > limit:
                 raise NotSolved("solve: the active set goes round in circles; the rows are too nearly dependent.")
-        return True
 
     def _next_to_enter(self) -> int:
         worst = self.working.most_violated(self.active.p, self.tolerance)
@@ -206,7 +230,8 @@ class _Search:
         lam = np.zeros(len(self.problem))
         lam[index] = np.maximum(u, 0.0) / length / self.unit / self.unit
         p = p / self.unit
-        return MarginSolution(self.problem, p, lam, self.tie_multipliers(p - self.problem.transposed_times(lam)))
+        nu = self.tie_multipliers(p - self.problem.transposed_times(lam))
+        return MarginSolution(self.problem, p, lam, nu, self.steps)
 
     def tie_multipliers(self, pull: Vector) -> Vector:
         """nu with C'nu = pull, the shortest."""
@@ -216,15 +241,29 @@ class _Search:
         return nu
 
 
-def _given_rows(problem: MarginProblem, start: MarginSolution | Index | None) -> Index | None:
+def _given_rows(problem: MarginProblem, start: MarginSolution | Index | None) -> Index:
+    """Rows to begin with; none where there is nothing to go by."""
     if start is None:
-        return None
-    rows = start.support if isinstance(start, MarginSolution) else np.unique(np.asarray(start))
-    if not len(rows):
-        return None
-    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(problem):
+        return np.zeros(0, np.intp)
+    if not isinstance(start, MarginSolution):
+        rows = np.unique(np.asarray(start))
+    elif problem.names is None or start.problem.names is None:
+        rows = np.flatnonzero(start.lam)
+    else:
+        rows = _same_names(problem.names, start.problem.names[np.flatnonzero(start.lam)])
+    if len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(problem)):
         raise refusal("solve", "start", f"name rows below {len(problem)}, the number of rows", start)
     return rows.astype(np.intp)
+
+
+def _same_names(names: Index, wanted: Index) -> Index:
+    """Rows whose name is one of those wanted."""
+    if not len(wanted) or not len(names):
+        return np.zeros(0, np.intp)
+    width = 1 + max(int(names[:, 1].max()), int(wanted[:, 1].max()))
+    codes, few = names[:, 0] * width + names[:, 1], np.unique(wanted[:, 0] * width + wanted[:, 1])
+    place = np.minimum(np.searchsorted(few, codes), len(few) - 1)  # few are wanted: no sorting of all names
+    return np.flatnonzero(few[place] == codes)
 
 
 def _row_space(ties: Rows) -> Vector:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.bags import Bags
+from ..core.bags import Bags, flat_sets
 from ..errors import NotSeparable, refusal
-from .problem import MarginProblem, flat_sets
+from ..validate import check_number
+from .problem import MarginProblem
 from .rows import Dense
 from .solution import MarginSolution
 from .solver import solve
 
-__all__ = ["SetSolution", "label_svm", "relaxed_problem", "solve_set_valued"]
+__all__ = ["SetSolution", "label_svm", "relaxed_problem", "solve_relaxed", "solve_set_valued"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -55,11 +56,34 @@ def relaxed_problem(keys: Any, selection: Sequence[int] | Index, support: Sequen
     return MarginProblem.from_selection(bags, selection, relaxed)
 
 
+def solve_relaxed(
+    keys: Any, selection: Sequence[int] | Index, support: Sequence[int] | Index, bounds: Sequence[float]
+) -> tuple[MarginSolution, ...]:
+    """Rows of the bags outside `support` ask for a bound instead of 1; one solution a bound, each begun at the last.
+
+    Bound 1 is the problem of the selection, bound 0 the relaxed one; between them p is piecewise linear in the bound.
+
+    >>> keys = [[[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, -1.0]], [[0.0, 0.0], [0.5, 1.5]]]
+    >>> path = solve_relaxed(keys, [1, 1, 1], [0, 1], [1.0, 0.75, 0.5])
+    >>> [solution.p.round(9).tolist() for solution in path]
+    [[1.25, 0.25], [1.125, 0.125], [1.0, 0.0]]
+    """
+    problem = relaxed_problem(keys, selection, support)
+    levels = np.asarray(bounds, np.float64)
+    if levels.ndim != 1 or not (np.isfinite(levels) & (levels >= 0)).all():
+        raise refusal("solve_relaxed", "bounds", "be finite numbers of at least 0", bounds)
+    solutions: list[MarginSolution] = []
+    for level in levels:
+        loose = replace(problem, b=np.where(problem.b > 0, 1.0, level))
+        solutions.append(solve(loose, start=solutions[-1] if solutions else None))
+    return tuple(solutions)
+
+
 @dataclass(frozen=True, eq=False)
 class SetSolution:
     """The shortest p over all choices of one winner from each set; several where norms tie (no convex problem)."""
 
-    solutions: tuple[MarginSolution, ...]  # distinct p, equal norms
+    solutions: tuple[MarginSolution, ...]  # distinct p, the shortest first; equal norms, or within what was asked for
     selections: tuple[tuple[int, ...], ...]  # the winner of each bag
 
     @property
@@ -75,8 +99,12 @@ class SetSolution:
         return self.solutions[0].margin
 
 
-def solve_set_valued(keys: Any, sets: Sequence[Iterable[int]], *, limit: int = 100_000) -> SetSolution:
+def solve_set_valued(
+    keys: Any, sets: Sequence[Iterable[int]], *, within: float = 0.0, limit: int = 100_000
+) -> SetSolution:
     """min |p| where in each bag some token of its set stands 1 above all tokens outside the set.
+
+    `within`: also the solutions of other choices that are longer by up to this share.
 
     Depth first over the winners; rows only make |p| grow, so a branch ends where it is longer than the best leaf.
     Where every branch is a contradiction, NotSeparable carries the proof of each: (winners so far, Farkas vector).
@@ -94,7 +122,8 @@ def solve_set_valued(keys: Any, sets: Sequence[Iterable[int]], *, limit: int = 1
     if choices > limit:
         cure = "make the sets smaller, or raise `limit` and wait"
         raise refusal("solve_set_valued", "sets", f"allow at most {limit} choices of winners", choices, cure)
-    tree = _Tree(bags, bag, token, winners)
+    check_number("solve_set_valued", "within", within, 0.0)
+    tree = _Tree(bags, bag, token, winners, (1 + SAME) * (1 + within))
     leaves = tree.leaves()
     if not leaves:
         message = "solve_set_valued: no choice of winners can be separated; `.witness` proves it for each branch."
@@ -105,8 +134,8 @@ def solve_set_valued(keys: Any, sets: Sequence[Iterable[int]], *, limit: int = 1
 class _Tree:
     """Bags in the order of branching: those with one winner first, so that the shared rows are solved once."""
 
-    def __init__(self, bags: Bags, bag: Index, token: Index, winners: list[Index]) -> None:
-        self.bags, self.winners = bags, winners
+    def __init__(self, bags: Bags, bag: Index, token: Index, winners: list[Index], room: float) -> None:
+        self.bags, self.winners, self.room = bags, winners, room
         self.order = sorted(range(len(bags)), key=lambda i: len(winners[i]))
         outside = np.setdiff1d(np.arange(len(bags.rows)), bags.starts[bag] + token)
         self.losers = [outside[bags.bag[outside] == i] - bags.starts[i] for i in range(len(bags))]
@@ -142,7 +171,7 @@ class _Tree:
             return
         while stack:
             path, solution = stack.pop()
-            if solution.norm > self.best * (1 + SAME):
+            if solution.norm > self.best * self.room:
                 continue
             if len(path) == len(self.bags):
                 self.best = min(self.best, solution.norm)
@@ -153,10 +182,10 @@ class _Tree:
                 stack.extend(self.children(path, solution))
 
     def leaves(self) -> list[tuple[MarginSolution, tuple[int, ...]]]:
-        """The shortest leaves, one for each p."""
+        """The shortest leaves, one for each p, the shortest first."""
         found: list[tuple[MarginSolution, tuple[int, ...]]] = []
         for leaf in self.walk():
-            found = [other for other in found if other[0].norm <= self.best * (1 + SAME)]
+            found = [other for other in found if other[0].norm <= self.best * self.room]
             if all(np.abs(leaf[0].p - other[0].p).max() > SAME * (1 + leaf[0].norm) for other in found):
                 found.append(leaf)
-        return found
+        return sorted(found, key=lambda one: one[0].norm)

@@ -12,7 +12,7 @@ __all__ = ["torch_randn"]
 
 def torch_randn(seed: int, *shape: int) -> NDArray[Any]:
     """MT19937 seeded as numpy's RandomState; Box-Muller, in float32 by blocks of 16 or in doubles below 16 numbers."""
-    words = np.random.RandomState(seed)  # noqa: NPY002  # the generator itself is the point
+    words = np.random.RandomState(seed)  # the generator itself is the point
     size = int(np.prod(shape))
     draw = _short if size < 16 else _long
     return draw(words, size).reshape(shape)

@@ -1,0 +1,287 @@
+"""The estimator: options, `fit`, predictions, explanations, and what is kept on disk."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from ..core.bags import Bags
+from ..core.counts import Float
+from ..core.losses import probabilities
+from ..errors import refusal
+from ..explanation import BagExplanation
+from ..explanation.attention import holding_half
+from ..fitting import class_weighted
+from ..optim.loop import Status
+from ..validate import Seen, check_choice, check_number
+from .arrays import model_arrays, model_of
+from .features import FEATURES, FeatureMap
+from .pooling import HEADS, Pooled, Shape, Weights, forward
+from .reading import check_total, check_weight, classes_of, is_table, listed, one_bag, table_bags
+from .training import Training, first_weights
+
+__all__ = ["BagClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """One softmax attention on bags of vectors, f(X) = <phi(X) v, softmax(phi(X) q)> + c.
+
+    A bag is an array (T_i, d): the instances of one input, in any order. `X` is a list of bags or an array (n, T, d);
+    a plain table (n, d) is n bags of one instance each.
+
+    Parameters
+    ----------
+    features : "rbf", "quadratic" or "linear"
+        phi, a map of single instances: similarities exp(-width |z - l|^2 / d) to landmarks l, z and z^2, or z itself.
+    width : float
+        Of "rbf": large for similarities that fade fast.
+    n_landmarks : int
+        Of "rbf": so many training instances, drawn at random if there are more.
+    scale : bool
+        Bring every feature to mean 0 and variance 1 over the training instances first.
+    value_penalty, attention_penalty : float
+        Precision of v and of q around 0, beside the sum of the losses: a large `attention_penalty` keeps attention
+        uniform, a small one lets it select sharply.
+    head : "linear" or "tanh"
+        "tanh" puts `hidden` units on `hidden` pooled numbers. The score is then no weighted mean of values any more:
+        `explain` still gives the attention but proves nothing.
+    n_starts : int
+        Keep the best of so many runs: the first begins at 0, the others at random q.
+    max_iter, tol :
+        Stop after so many steps, or when a step lowers the objective by less than this share of it.
+    class_weight : None, "balanced" or dict
+    warm_start : bool
+        Begin the next `fit` at the present parameters, keeping phi, if the shapes agree.
+    random_state : draws landmarks and starts.
+    verbose : 0 or 1: a progress bar.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_map_ (phi), query_ (D,), values_ (h, D), intercept_ (h,), with h = 1 for two
+    classes and K for more; head "tanh": h = `hidden`, and head_values_ (1 or K, h), head_intercept_ on top;
+    n_iter_, status_ (a sentence), history_ (the objective after each step).
+
+    Examples
+    --------
+    >>> bags = [[[0.0, 1.0], [3.0, 0.0]], [[0.1, 0.9]], [[2.9, 0.2], [0.0, 1.1], [0.2, 1.0]], [[0.0, 0.8], [0.1, 1.0]]]
+    >>> clf = BagClassifier().fit(bags, ["yes", "no", "yes", "no"])
+    >>> clf.predict([[[0.1, 1.0], [3.1, 0.1]]]).tolist()
+    ['yes']
+    >>> clf.explain([[0.1, 1.0], [3.1, 0.1]]).sufficient.indices
+    (1,)
+    """
+
+    classes_: NDArray[Any]
+    feature_map_: FeatureMap
+    query_: Array
+    values_: Array
+    intercept_: Array
+    head_values_: Array
+    head_intercept_: Array
+
+    def __init__(
+        self,
+        *,
+        features: str = "rbf",
+        width: float = 3.0,
+        n_landmarks: int = 300,
+        scale: bool = True,
+        value_penalty: float = 0.01,
+        attention_penalty: float = 0.1,
+        head: str = "linear",
+        hidden: int = 8,
+        n_starts: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-3,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.features = features
+        self.width = width
+        self.n_landmarks = n_landmarks
+        self.scale = scale
+        self.value_penalty = value_penalty
+        self.attention_penalty = attention_penalty
+        self.head = head
+        self.hidden = hidden
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def check_options(self) -> None:
+        """Refuse options that break a rule, as `fit` does before it begins."""
+        owner = type(self).__name__
+        check_choice(owner, "features", self.features, FEATURES)
+        check_choice(owner, "head", self.head, HEADS)
+        for name in ("width", "value_penalty", "attention_penalty", "tol"):
+            check_number(owner, name, getattr(self, name), 0, above=True)
+        for name in ("n_landmarks", "hidden", "n_starts", "max_iter"):
+            check_number(owner, name, getattr(self, name), 1, whole=True)
+        if not isinstance(self.scale, (bool, np.bool_)):
+            raise refusal(owner, "scale", "be True or False", self.scale)
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            check_choice(owner, "class_weight", self.class_weight, ("balanced",))
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BagClassifier:
+        """Fit to bags and one label a bag, two classes or more."""
+        owner = "BagClassifier.fit"
+        self.check_options()
+        X = listed(X)
+        bags, y = self._training_bags(X, y, owner)
+        classes, codes = classes_of(owner, y)
+        weight = check_weight(owner, sample_weight, len(bags))
+        total = check_total(owner, class_weighted(self.class_weight, y, weight))
+        seed = check_random_state(self.random_state)
+        warm = self._may_go_on(classes, bags.dim)
+        with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
+            phi, rows = self._keep_map(bags) if warm else self._learn_map(bags, weight, seed)
+            training = self._training(rows.shape[1], len(classes))
+            starts = [self._present()] if warm else first_weights(training.shape, codes, weight, self.n_starts, seed)
+            best, history = training.best(bags.with_rows(rows), codes, total, len(classes), starts)
+        if best.status is Status.NOT_FINITE:
+            raise refusal(
+                owner, "penalties and weights", "give a finite objective", best.state.value, "make them smaller"
+            )
+        w = Weights.unpack(best.state.theta, *training.shape)
+        if not is_table(X):
+            self.__dict__.pop("feature_names_in_", None)
+        self._replace(classes, phi, w, n_iter_=best.steps, status_=best.status.value, history_=np.array(history))
+        return self
+
+    def _training_bags(self, X: Any, y: Any, owner: str) -> tuple[Bags, NDArray[Any]]:
+        if is_table(X):
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+            return table_bags(X, owner), y
+        bags = Bags.of(X, owner, "X", "instance")
+        y = np.asarray(y)
+        if y.shape != (len(bags),):
+            seen = Seen(f"shape {y.shape}")
+            raise refusal(owner, "y", f"have one label for each of the {len(bags)} bags", seen)
+        return bags, y
+
+    def _keep_map(self, bags: Bags) -> tuple[FeatureMap, Array]:
+        return self.feature_map_, self.feature_map_(bags.rows)
+
+    def _learn_map(self, bags: Bags, weight: Array, seed: Any) -> tuple[FeatureMap, Array]:
+        each = bags.spread(weight)
+        return FeatureMap.learn(bags.rows, each, self.features, self.scale, self.n_landmarks, self.width, seed)
+
+    def _training(self, D: int, n_classes: int) -> Training:
+        shape = Shape.of(D, n_classes, self.head, self.hidden)
+        return Training(shape, self.value_penalty, self.attention_penalty, self.max_iter, self.tol, self.verbose)
+
+    def _may_go_on(self, classes: NDArray[Any], dim: int) -> bool:
+        """Whether a warm start is wanted and the present parameters fit."""
+        if not self.warm_start or not hasattr(self, "query_") or not np.array_equal(self.classes_, classes):
+            return False
+        phi, (_, h, m) = self.feature_map_, Shape.of(1, len(classes), self.head, self.hidden)
+        same = phi.kind == self.features and len(phi.mean) == dim
+        return same and len(self.values_) == h and len(self.head_values_) == m
+
+    def _present(self) -> Weights:
+        return Weights(self.query_, self.values_, self.intercept_, self.head_values_, self.head_intercept_)
+
+    def _replace(self, classes: NDArray[Any], phi: FeatureMap, w: Weights, **more: Any) -> None:
+        """The model changes in one instant."""
+        self.__dict__.update(
+            classes_=classes,
+            n_features_in_=len(phi.mean),
+            feature_map_=phi,
+            query_=w.q,
+            values_=w.V,
+            intercept_=w.e,
+            head_values_=w.U,
+            head_intercept_=w.c,
+            **more,
+        )
+
+    def _bags(self, X: Any, owner: str) -> Bags:
+        check_is_fitted(self)
+        X = listed(X)
+        if is_table(X):
+            X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False)
+            return table_bags(X, owner)
+        bags = Bags.of(X, owner, "X", "instance")
+        if bags.dim != self.n_features_in_:
+            rule = f"have {self.n_features_in_} features an instance, as in training"
+            raise refusal(owner, "X", rule, Seen(f"{bags.dim} features"))
+        return bags
+
+    def _forward(self, X: Any, owner: str) -> tuple[Bags, Pooled]:
+        bags = self._bags(X, owner)
+        return bags, forward(bags.with_rows(self.feature_map_(bags.rows)), self._present())
+
+    def decision_function(self, X: Any) -> Array:
+        """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
+        F = self._forward(X, "decision_function")[1].scores
+        return F[0] if len(F) == 1 else F.T
+
+    def predict_proba(self, X: Any) -> Float:
+        """The probability of each class, (n, K)."""
+        return probabilities(self._forward(X, "predict")[1].scores).T
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest probability; the first of them if several are equal."""
+        P = self.predict_proba(X)
+        return self.classes_[P.argmax(axis=1)]
+
+    def attention(self, X: Any) -> list[Array]:
+        """For each bag the attention on its instances, which adds up to 1."""
+        bags, done = self._forward(X, "attention")
+        return np.split(done.attention, bags.starts[1:-1])
+
+    def selected(self, X: Any) -> list[NDArray[np.intp]]:
+        """For each bag the instances that attention selects: the fewest that hold half of it, and ties with the last.
+
+        A smaller `attention_penalty` selects fewer.
+        """
+        bags, done = self._forward(X, "selected")
+        return [np.flatnonzero(holding_half(each)) for each in np.split(done.attention, bags.starts[1:-1])]
+
+    def explain(self, bag: Any) -> BagExplanation:
+        """Why this bag, an array (T, d), gets its label, with what is proved of it."""
+        bags = self._bags([one_bag(bag)], "explain")
+        phi, w = self.feature_map_(bags.rows), self._present()
+        done = forward(bags.with_rows(phi), w)
+        both = len(self.classes_) == 2
+        scores = np.append(0.0, done.scores[:, 0]) if both else done.scores[:, 0]
+        values = done.values + w.e
+        if both:
+            values = np.column_stack([np.zeros(len(values)), values])
+        return BagExplanation(phi @ w.q, values if w.linear else None, scores, self.classes_.tolist())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a directory, whole or not at all."""
+        from ..persist import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def to_arrays(self) -> dict[str, Array]:
+        """What `save` keeps beside the options."""
+        return model_arrays(self.feature_map_, self._present())
+
+    def from_arrays(self, arrays: dict[str, Array], classes: NDArray[Any]) -> None:
+        """Take over what `to_arrays` gave; refuse what does not fit together."""
+        self.check_options()
+        self._replace(classes, *model_of(arrays, len(classes)))

@@ -1,0 +1,28 @@
+"""The record of one explained prediction: terminal, JSON and page read it. It holds what is proved, renders nothing.
+
+`Explanation` is of a text, `BagExplanation` of a bag of vectors; both are `Explained`, with a `Proof` for certificate.
+"""
+
+from .bag import BagCertificate, BagExplanation, Instance, InstanceSet
+from .certificate import Proof
+from .record import Explained
+from .text import Certificate, Document, Explanation, FormalItem, FormalSet, KeyToken, TokenUse
+
+__all__ = [
+    "BagCertificate",
+    "BagExplanation",
+    "Certificate",
+    "Document",
+    "Explained",
+    "Explanation",
+    "FormalItem",
+    "FormalSet",
+    "Instance",
+    "InstanceSet",
+    "KeyToken",
+    "Proof",
+    "Record",
+    "TokenUse",
+]
+
+Record = Explanation | BagExplanation  # what pages and terminal show

@@ -1,0 +1,240 @@
+"""The record of one explained text."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import certificate as proofs
+from ..certificate import Ballot, Counts, Sentence, TokenSet, WordSet
+from .attention import holding_half, shares
+from .certificate import Proof
+from .prediction import Prediction
+from .record import Explained
+from .sets import ProvedSet
+
+__all__ = ["Certificate", "Document", "Explanation", "FormalItem", "FormalSet", "KeyToken", "TokenUse"]
+
+Span = tuple[int, int]
+
+
+class TokenUse(NamedTuple):
+    """One occurrence of a known token in the text."""
+
+    text: str
+    start: int
+    end: int
+    attention: float  # its token's, divided by the number of occurrences
+    value: float  # what the token says for f, intercept folded in
+    contribution: float  # attention * value; with the sink's they add up to the logit
+    selected: bool  # among the fewest tokens that hold half of the attention on tokens
+
+
+# TokenUse._make without its Python frame: there are hundreds of tokens in a text
+_named_row: Callable[[Iterable[Any]], TokenUse] = functools.partial(tuple.__new__, TokenUse)
+
+
+class KeyToken(NamedTuple):
+    """One entry of the vocabulary's most decisive tokens."""
+
+    token: str
+    contribution: float  # to the class, mean over the training documents
+    attention: float  # mean over the training documents
+    value: float  # for the class, intercept folded in
+    counts: dict[Any, int]  # training documents of each class that hold it
+
+
+class FormalItem(NamedTuple):
+    """A token (or a word) of a formal set."""
+
+    text: str
+    start: int
+    end: int  # of its first occurrence
+    spans: tuple[Span, ...]  # of all
+    contribution: float
+
+
+class FormalSet(ProvedSet[FormalItem]):
+    """The items of a formal set of a text."""
+
+    def to_dict(self) -> dict[str, Any]:
+        items = [{**item._asdict(), "spans": [list(span) for span in item.spans]} for item in self.items]
+        return {"items": items, **self._proved()}
+
+
+class Certificate(Proof):
+    """What is proved of the label of one text."""
+
+    unit = "tokens"
+    leaves = "a known token"
+    covers = "Deletions only: nothing is said of added or replaced words."
+
+    @property
+    def tokens(self) -> int:
+        """Known tokens of the text."""
+        return self.items
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """One text before the model: its words, the known n-grams on them, and what the model says of each token."""
+
+    text: str
+    words: NDArray[np.intp]  # (L, 2) start and end of every word, known or not
+    first: NDArray[np.intp]  # (O,) first word of each known n-gram, in text order, shorter ones first
+    size: NDArray[np.intp]  # (O,) how many words it has
+    token: NDArray[np.intp]  # (O,) which token: an index into the next four
+    names: Sequence[str]  # (T,) in order of first occurrence
+    log_weight: NDArray[Any]  # (T,) log phi(count) + a
+    values: NDArray[Any]  # (T, K) class scores, intercept folded in; two classes: 0 and b + c
+    occurrences: NDArray[np.intp]  # (T,)
+    sink_log_weight: float
+    sink_values: NDArray[Any]  # (K,) the intercepts
+    scores: NDArray[Any]  # (K,) f of the document; two classes: 0 and f
+    probabilities: NDArray[Any]  # (K,)
+    classes: Sequence[Any]
+    counts: Counts
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Explained):
+    """Why one text got its label: exact contributions, formal sets, and the certificate."""
+
+    document: Document
+
+    @functools.cached_property
+    def prediction(self) -> Prediction:
+        return Prediction(self.document.scores, self.document.probabilities, self.document.classes)
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+    @functools.cached_property
+    def _attention(self) -> tuple[NDArray[Any], float]:
+        """Q of each token, and of the sink; they add up to 1."""
+        Q = shares(np.append(self.document.log_weight, self.document.sink_log_weight))
+        return Q[:-1], float(Q[-1])
+
+    @property
+    def sink(self) -> float:
+        """The sink's own contribution: its attention times the intercept."""
+        return self._attention[1] * float(self.document.sink_values[self.prediction.explained])
+
+    @functools.cached_property
+    def _contributions(self) -> NDArray[Any]:
+        return self._attention[0] * self.document.values[:, self.prediction.explained]
+
+    @functools.cached_property
+    def tokens(self) -> tuple[TokenUse, ...]:
+        """Every occurrence of a known token, in text order."""
+        d = self.document
+        share = self._attention[0] / d.occurrences
+        value = d.values[:, self.prediction.explained]
+        columns = (share, value, share * value, holding_half(self._attention[0]))
+        names = [d.names[t] for t in d.token.tolist()]
+        rows = zip(names, *self._ends, *(column[d.token].tolist() for column in columns), strict=True)
+        return tuple(map(_named_row, rows))
+
+    @functools.cached_property
+    def _ends(self) -> tuple[list[int], list[int]]:
+        """Starts and ends of every occurrence."""
+        d = self.document
+        return d.words[d.first, 0].tolist(), d.words[d.first + d.size - 1, 1].tolist()
+
+    @functools.cached_property
+    def _by_token(self) -> tuple[list[int], list[int]]:
+        """Occurrences sorted by token, in text order; those of token i stand at ends[i] : ends[i + 1]."""
+        ends = np.concatenate([[0], np.cumsum(self.document.occurrences)])
+        return np.argsort(self.document.token, kind="stable").tolist(), ends.tolist()
+
+    @functools.cached_property
+    def _ballot(self) -> Ballot:
+        d = self.document
+        return Ballot.of(d.log_weight, d.values, self.prediction.winner, d.sink_log_weight, d.sink_values)
+
+    @functools.cached_property
+    def _sentence(self) -> Sentence:
+        d = self.document
+        return Sentence(len(d.words), d.first, d.size, d.token, self._ballot, d.counts)
+
+    @functools.cached_property
+    def sufficient(self) -> FormalSet:
+        """The fewest tokens that fix the label: whatever other tokens are deleted, it stays."""
+        return self._tokens_of(self._sets[0])
+
+    @functools.cached_property
+    def flip(self) -> FormalSet:
+        """The fewest tokens whose deletion changes the label; empty, with status "none", if there are none."""
+        return self._tokens_of(self._sets[1])
+
+    @functools.cached_property
+    def sufficient_words(self) -> FormalSet:
+        """The fewest words that fix the label: whatever other words are masked, it stays."""
+        return self._words_of(proofs.sufficient_words(self._sentence) if len(self.document.names) else None)
+
+    @functools.cached_property
+    def flip_words(self) -> FormalSet:
+        """The fewest words to mask (each becomes `keytokens.MASK`) so that the label changes."""
+        return self._words_of(proofs.flip_words(self._sentence) if len(self.document.names) else None)
+
+    def _tokens_of(self, found: TokenSet) -> FormalSet:
+        order, bounds = self._by_token
+        starts, ends = self._ends
+        names, contributions = self.document.names, self._contributions.tolist()
+        items = []
+        for i in found.indices:
+            own = tuple([(starts[o], ends[o]) for o in order[bounds[i] : bounds[i + 1]]])
+            items.append(FormalItem(names[i], *own[0], own, contributions[i]))
+        after = self.prediction.name(found.label_after)
+        return FormalSet(tuple(items), found.size, found.lower, found.status, "tokens", found.tight, after)
+
+    def _words_of(self, found: WordSet | None) -> FormalSet:
+        if found is None:
+            return FormalSet((), 0, 0, "none", "words")
+        text, words, touching = self.text, self.document.words, self._touching
+        items = []
+        for word in found.positions:
+            start, end = words[word].tolist()
+            items.append(FormalItem(text[start:end], start, end, ((start, end),), float(touching[word])))
+        after = self.prediction.name(found.label_after)
+        return FormalSet(tuple(items), found.size, found.lower, found.status, "words", found.tight, after)
+
+    @functools.cached_property
+    def _touching(self) -> NDArray[Any]:
+        """For every word, the contributions of the occurrences that cover it: what masking it takes away."""
+        d = self.document
+        each = (self._contributions / d.occurrences)[d.token]
+        total = np.zeros(len(d.words))
+        for offset in range(int(d.size.max(initial=0))):
+            inside = d.size > offset
+            total += np.bincount(d.first[inside] + offset, each[inside], len(d.words))
+        return total
+
+    @functools.cached_property
+    def certificate(self) -> Certificate:
+        """What is proved of this prediction."""
+        votes = self._ballot
+        why = "the intercept alone decides" if votes.has_sink else "the label is the most frequent one"
+        silent = "" if votes.tokens else f"The text has no known token: {why}."
+        return Certificate(self.prediction, votes, *self._sets, votes.tokens, silent)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain data for JSON; the sets of words included."""
+        return {
+            "schema": 1,
+            "text": self.text,
+            **self._verdict(),
+            "sink": self.sink,
+            "tokens": [token._asdict() for token in self.tokens],
+            "sufficient": self.sufficient.to_dict(),
+            "flip": self.flip.to_dict(),
+            "sufficient_words": self.sufficient_words.to_dict(),
+            "flip_words": self.flip_words.to_dict(),
+            "certificate": self.certificate.to_dict(),
+        }

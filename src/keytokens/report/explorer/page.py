@@ -1,0 +1,105 @@
+"""The page in one string: hand-written modules joined into one script, and data as text beside it.
+
+Nothing is loaded and nothing may be: the policy allows exactly this script and this style, by their hashes.
+
+Where the data come from can be swapped. `static/source.js` asks for three containers, `model`, `overview` and
+`documents`; each is what `pack.pack` returns. A report carries them inside itself, in base64. A server gives
+`explorer_page(title, source="some/path/")` to the browser and answers `GET some/path/model`, `.../overview` and
+`.../documents` with the same bytes as `application/octet-stream`; the policy then allows requests to the page's own
+origin and to no other. Nothing else changes.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import html
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+
+from ..wording import clean, one_line
+
+__all__ = ["explorer_page", "modules", "script", "style"]
+
+PARTS = ("model", "overview", "documents")
+_MAIN = "app.js"
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath("static", name).read_text("utf-8").replace("\r\n", "\n")
+
+
+@functools.cache
+def modules() -> tuple[str, ...]:
+    """The modules of the page, each after those it imports."""
+    order: list[str] = []
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, f"modules import each other: {path}"
+        if name not in order:
+            for other in _IMPORT.findall(_read(name)):
+                visit(other, (*path, name))
+            order.append(name)
+
+    visit(_MAIN, ())
+    return tuple(order)
+
+
+@functools.cache
+def script() -> str:
+    """All modules as one: names are unique across them (a test says so), so imports and exports can go."""
+    return "\n" + "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in modules())
+
+
+@functools.cache
+def style() -> str:
+    return "\n" + _read("page.css")
+
+
+def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, source: str = "", home: str = "") -> str:
+    """The page with its data inside (`contents`, containers by name), or with a place to ask for them.
+
+    `home` is where a link on the page leads back to, for a server that has more than one page.
+    """
+    policy = [
+        "default-src 'none'",
+        f"script-src 'sha256-{_digest(script())}'",
+        f"style-src 'sha256-{_digest(style())}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        *(["connect-src 'self'"] if source else []),
+    ]
+    data = [
+        f'<script type="text/plain" id="kt-{name}">{base64.b64encode((contents or {})[name]).decode()}</script>'
+        for name in PARTS
+        if contents and name in contents
+    ]
+    where = f'<meta name="keytokens-source" content="{html.escape(source)}">\n' if source else ""
+    body = _read("body.html").strip()
+    if home:
+        body = body.replace("<nav ", f'<a href="{html.escape(home)}">All models</a>\n<nav ', 1)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+{where}<title>{html.escape(one_line(clean(title)))}</title>
+<style>{style()}</style>
+</head>
+<body>
+{body}
+{"".join(part + chr(10) for part in data)}<script type="module">{script()}</script>
+</body>
+</html>
+"""
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,81 @@
+// Charts as SVG, drawn as wide as their room; each has its numbers as a table beside it.
+
+import { h, replace, svg, tableOf } from "./dom.js";
+
+const HEIGHT = 230;
+const LEFT = 64;
+const RIGHT = 12;
+const TOP = 10;
+const BOTTOM = 40;
+
+/** A figure that is drawn anew whenever its room changes. draw(frame) gives shapes. */
+export function chart({ title, says, label, draw, table }) {
+  const room = h("div", { class: "chart" });
+  const redraw = () => {
+    const width = Math.max(260, Math.floor(room.clientWidth));
+    const frame = frameOf(width);
+    const viewBox = `0 0 ${width} ${HEIGHT}`;
+    replace(room, svg("svg", { role: "img", "aria-label": label, viewBox, width, height: HEIGHT }, draw(frame)));
+  };
+  new ResizeObserver(redraw).observe(room);
+  return h(
+    "figure",
+    { class: "card" },
+    h("figcaption", null, h("h3", null, title), h("p", { class: "soft" }, says)),
+    room,
+    h(
+      "details",
+      null,
+      h("summary", null, "The numbers"),
+      h("div", { class: "scroll" }, tableOf(null, table.head, table.rows)),
+    ),
+  );
+}
+
+/** Maps shares of the plot (0..1 from the left, 0..1 from the bottom) to places. */
+function frameOf(width) {
+  const across = width - LEFT - RIGHT;
+  const up = HEIGHT - TOP - BOTTOM;
+  return { width, across, up, x: (share) => LEFT + share * across, y: (share) => TOP + (1 - share) * up };
+}
+
+/** Axes with ticks [[share, name], ...] and names. */
+export function axes(frame, ticksX, ticksY, nameX, nameY) {
+  const { x, y } = frame;
+  return [
+    ticksY.map(([at, name]) => [
+      svg("line", { class: "grid", x1: x(0), x2: x(1), y1: y(at), y2: y(at) }),
+      svg("text", { class: "tick", x: x(0) - 6, y: y(at) + 4, "text-anchor": "end" }, name),
+    ]),
+    ticksX.map(([at, name]) => svg("text", { class: "tick", x: x(at), y: y(0) + 16, "text-anchor": "middle" }, name)),
+    svg("line", { class: "axis", x1: x(0), x2: x(1), y1: y(0), y2: y(0) }),
+    svg("text", { class: "tick", x: x(0.5), y: HEIGHT - 6, "text-anchor": "middle" }, nameX),
+    nameY
+      ? svg(
+          "text",
+          {
+            class: "tick",
+            x: 4,
+            y: TOP + 2,
+            "dominant-baseline": "hanging",
+            transform: `rotate(-90 4 ${y(0.5)}) translate(0 ${y(0.5) - TOP})`,
+            "text-anchor": "middle",
+          },
+          nameY,
+        )
+      : null,
+  ];
+}
+
+export const FIFTHS = [0, 0.2, 0.4, 0.6, 0.8, 1].map((share) => [share, share.toFixed(1)]);
+
+/** Round numbers from 0 (or `low`) to at least `high`, at most about five. */
+export function ticksUpTo(high, low = 0) {
+  const span = high - low || 1;
+  const power = 10 ** Math.floor(Math.log10(span / 4));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((s) => span / s <= 5);
+  const first = Math.ceil(low / step) * step;
+  const ticks = [];
+  for (let value = first; value <= high + step * 1e-9; value += step) ticks.push(value);
+  return ticks.map((value) => [(value - low) / span, Number(value.toPrecision(6)).toLocaleString("en-GB")]);
+}

@@ -1,0 +1,224 @@
+// Why one text gets its label: the record that the views show, with the same fields and the same sentence as
+// keytokens/explanation.py. Everything but the words and the probability is computed when it is first asked for.
+
+import { phi } from "./model.js";
+import { fixed } from "./numbers.js";
+import { extremesKeeping, probabilityOf, probabilityWithout, rangesDeleting } from "./ranges.js";
+import { NOTHING, flipTokens, sufficientTokens } from "./sets.js";
+import { ballotOf } from "./votes.js";
+import { flipWords, sufficientWords } from "./wordsets.js";
+
+export const DELETIONS = [1, 2, 3, 5, 10]; // for how many deleted tokens the range of the probability is given
+const COVERS = "Deletions only: nothing is said of added or replaced words.";
+
+export class Explanation {
+  #made = {};
+
+  constructor(model, text, hidden = null) {
+    this.model = model;
+    this.text = text;
+    this.read = model.read(text, hidden);
+    Object.assign(this, model.predict(this.read)); // label, probabilities, scores
+    this.explained = model.two ? 1 : this.label; // the class whose score the contributions add up to
+    this.logit = this.scores[this.explained];
+    this.probability = this.probabilities[this.label];
+  }
+
+  #once(name, make) {
+    if (!(name in this.#made)) this.#made[name] = make();
+    return this.#made[name];
+  }
+
+  get words() {
+    return this.read.words;
+  }
+
+  /** Names of the distinct tokens, in order of first occurrence. */
+  get names() {
+    return this.#once("names", () => this.read.columns.map((s) => this.model.tokens[s]));
+  }
+
+  get logWeight() {
+    const { columns, occurrences } = this.read;
+    const { attention, counts } = this.model;
+    return this.#once("logWeight", () => columns.map((s, t) => Math.log(phi(occurrences[t], counts)) + attention[s]));
+  }
+
+  /** K arrays: the value of each token for each class, intercept folded in. */
+  get values() {
+    const { model, read } = this;
+    return this.#once("values", () => model.classes.map((_, k) => read.columns.map((s) => model.value(s, k))));
+  }
+
+  /** Attention of each token, last of the sink; they add up to 1. */
+  get attention() {
+    return this.#once("attention", () => {
+      const logs = [...this.logWeight, this.model.logSink];
+      const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
+      if (top === -Infinity) return logs.map(() => 0);
+      const W = logs.map((a) => Math.exp(a - top));
+      const total = W.reduce((sum, w) => sum + w, 0);
+      return W.map((w) => w / total);
+    });
+  }
+
+  /** Attention times value, for the explained class, of each token. */
+  get contributions() {
+    return this.#once("contributions", () => this.values[this.explained].map((v, t) => this.attention[t] * v));
+  }
+
+  /** The sink's own contribution. */
+  get sink() {
+    return this.attention[this.attention.length - 1] * this.model.intercepts()[this.explained];
+  }
+
+  /** Every occurrence of a known token, in text order. */
+  get uses() {
+    return this.#once("uses", () => {
+      const { words, first, size, token, occurrences } = this.read;
+      return token.map((t, o) => ({
+        token: t,
+        text: this.names[t],
+        start: words[first[o]].start,
+        end: words[first[o] + size[o] - 1].end,
+        attention: this.attention[t] / occurrences[t],
+        value: this.values[this.explained][t],
+        contribution: this.contributions[t] / occurrences[t],
+      }));
+    });
+  }
+
+  get ballot() {
+    return this.#once("ballot", () =>
+      ballotOf(this.logWeight, this.values, this.label, this.model.logSink, this.model.intercepts()),
+    );
+  }
+
+  get sufficient() {
+    return this.#once("sufficient", () => (this.names.length ? sufficientTokens(this.ballot) : NOTHING));
+  }
+
+  get flip() {
+    return this.#once("flip", () => (this.names.length ? flipTokens(this.ballot) : NOTHING));
+  }
+
+  /** Fewest words that fix the label, whatever other words are masked: `positions` are numbers of words. */
+  get sufficientWords() {
+    return this.#once("sufficientWords", () =>
+      this.names.length ? sufficientWords(this) : { ...NOTHING, positions: [] },
+    );
+  }
+
+  /** Fewest words to mask so that the label changes. */
+  get flipWords() {
+    return this.#once("flipWords", () => (this.names.length ? flipWords(this) : { ...NOTHING, positions: [] }));
+  }
+
+  /** Least probability of the label, whatever is deleted outside the sufficient set. */
+  get atLeast() {
+    return this.#once("atLeast", () => probabilityOf(extremesKeeping(this.ballot, this.sufficient.indices, -1)));
+  }
+
+  /** [least, greatest] of these probabilities. */
+  get keeping() {
+    if (!this.names.length) return null;
+    return [this.atLeast, probabilityOf(extremesKeeping(this.ballot, this.sufficient.indices, 1))];
+  }
+
+  /** The same when at most m tokens are deleted: [[m, least, greatest], ...]. */
+  get deleting() {
+    return this.#once("deleting", () => {
+      if (!this.names.length) return [];
+      const ends = rangesDeleting(this.ballot, DELETIONS);
+      const side = (i, end) => probabilityOf(ends[i].map((both) => both[end]));
+      return DELETIONS.map((m, i) => [m, side(i, 0), side(i, 1)]);
+    });
+  }
+
+  get probabilityAfterFlip() {
+    return this.flip.status === "none" ? null : probabilityWithout(this.ballot, this.flip.indices);
+  }
+
+  get tight() {
+    return this.sufficient.tight || this.flip.tight;
+  }
+
+  /** What is proved, in one sentence or a few: word for word the certificate's of Python. */
+  get sentence() {
+    return this.#once("sentence", () => sentenceOf(this));
+  }
+
+  /** Plain data, with the names of Python's record. */
+  toJSON() {
+    const name = (k) => (k === null ? null : this.model.classes[k].value);
+    const set = (found) => ({
+      items: found.indices.map((t) => this.names[t]),
+      size: found.size,
+      lower: found.lower,
+      status: found.status,
+      tight: found.tight,
+      label_after: name(found.labelAfter),
+    });
+    return {
+      label: name(this.label),
+      probability: this.probability,
+      probabilities: this.probabilities,
+      logit: this.logit,
+      sink: this.sink,
+      words: this.words.map((word) => word.form),
+      tokens: this.uses.map(({ text, attention, value, contribution }) => ({ text, attention, value, contribution })),
+      sufficient: set(this.sufficient),
+      flip: set(this.flip),
+      keeping: this.keeping,
+      deleting: this.deleting,
+      probability_after_flip: this.probabilityAfterFlip,
+      sentence: this.sentence,
+    };
+  }
+}
+
+const times = (number, unit) => `${number} ${number === 1 ? unit.slice(0, -1) : unit}`;
+const roundedDown = (p) => fixed(Math.floor((p || 0) * 100) / 100, 2);
+
+function noFewer(size) {
+  if (size === 1) return "Nothing less does.";
+  return size === 2 ? "No single token does." : `No ${size - 1} tokens do.`;
+}
+
+function sentenceOf(e) {
+  const { ballot, sufficient: kept, flip: gone } = e;
+  const quoted = (k) => e.model.classes[k].repr;
+  if (!e.names.length) {
+    const why = ballot.hasSink ? "the intercept alone decides" : "the label is the most frequent one";
+    return `The text has no known token: ${why}.`;
+  }
+  const parts = [...keptSentences(e, kept, quoted(e.label)), ...goneSentences(e, gone, quoted)];
+  if (e.tight) parts.push("To rounding: a comparison hangs on a relative difference below 1e-12.");
+  return [...parts, COVERS].join(" ");
+}
+
+function keptSentences(e, kept, label) {
+  const stays = `it stays ${label} and its probability stays at least ${roundedDown(e.atLeast)}`;
+  const tokens = times(e.ballot.tokens, "tokens");
+  if (kept.size === 0) return [`The label is fixed without any token: whatever is deleted, ${stays}.`];
+  if (kept.status !== "minimum") {
+    return [
+      `These ${kept.size} of ${tokens} fix the label against all ${e.ballot.rivals.length} rivals: ` +
+        `whatever other tokens are deleted, ${stays}. ` +
+        `None of them can be left out (at least ${kept.lower} are needed).`,
+    ];
+  }
+  const verb = kept.size === 1 ? "fixes" : "fix";
+  const said = [`${kept.size} of ${tokens} ${verb} the label: whatever other tokens are deleted, ${stays}.`];
+  return kept.size > 1 || e.ballot.hasSink ? [...said, noFewer(kept.size)] : said;
+}
+
+function goneSentences(e, gone, quoted) {
+  if (gone.status === "none") {
+    return [`No deletion${e.ballot.hasSink ? "" : " that leaves a known token"} changes the label.`];
+  }
+  const these = gone.size === 1 ? "this token" : `these ${gone.size} tokens`;
+  const then = `(the probability of ${quoted(e.label)} is then ${fixed(e.probabilityAfterFlip, 2)})`;
+  const said = `Deleting ${these} makes it ${quoted(gone.labelAfter)} ${then}.`;
+  return gone.size > 1 ? [said, noFewer(gone.size)] : [said];
+}

@@ -1,0 +1,371 @@
+"""The routes: pages for people, JSON for scripts. Every refusal is {"error": "one clear line"} with a 4xx status."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import io
+import json
+import os
+import zipfile
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from .._version import __version__
+from ..errors import InputError, KeyTokensError
+from ..persist import load
+from ..report.explorer import explorer_page
+from ..tables import FORMATS, guess_columns, read_table
+from .guard import LOOPBACK, Guard, Limits, error_body
+from .home import home_page
+from .runs import Busy, Runs
+from .store import NotThere, Store, new_id
+
+__all__ = ["create_app"]
+
+T = TypeVar("T")
+PARTS = ("model", "overview", "documents")
+_PREVIEW = 5  # rows of an upload that are shown
+_LOADED = 4  # models kept in memory
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class ModelRecord(_Record):
+    """A stored model."""
+
+    id: str
+    name: str
+    created: float
+    classes: list[Any]
+    tokens: int
+    texts: int
+    bytes: int
+    score: dict[str, Any] | None
+
+
+class Models(BaseModel):
+    models: list[ModelRecord]
+
+
+class UploadRecord(_Record):
+    """A stored table and its columns; `text` and `label` are guesses."""
+
+    id: str
+    name: str
+    rows: int
+    columns: list[str]
+    text: str | None
+    label: str | None
+    preview: list[list[str]]
+
+
+class Options(BaseModel):
+    """Options of a training; what is left out has the classifier's default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ngrams: int = Field(2, ge=1, le=5, description="Longest n-gram, in words.")
+    counts: str = Field("raw", pattern="^(raw|log|binary)$")
+    sink: float | None = Field(None, ge=0)
+    attention_penalty: float | None = Field(None, gt=0)
+    max_tokens: int | None = Field(None, ge=1)
+    balanced: bool = Field(False, description="Give every class the same total weight.")
+
+    def chosen(self) -> dict[str, Any]:
+        """As keywords of the classifier."""
+        given = {name: getattr(self, name) for name in ("sink", "attention_penalty", "max_tokens")}
+        options = {name: value for name, value in given.items() if value is not None}
+        return {
+            "ngrams": (1, self.ngrams),
+            "counts": self.counts,
+            "class_weight": "balanced" if self.balanced else None,
+            **options,
+        }
+
+
+class RunRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    upload: str
+    text: str | None = Field(None, description="Column with the text; guessed if not given.")
+    label: str | None = Field(None, description="Column with the label; guessed if not given.")
+    title: str = Field("", max_length=200, description="Name of the model; by default that of the file.")
+    options: Options = Options()  # type: ignore[call-arg]
+
+
+class RunRecord(_Record):
+    """A training: queued, running, done, failed, cancelled or interrupted."""
+
+    id: str
+    state: str
+    message: str
+    model: str | None
+    progress: dict[str, Any] | None
+
+
+class Runlist(BaseModel):
+    runs: list[RunRecord]
+
+
+class Texts(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    texts: list[str]
+
+
+class Prediction(BaseModel):
+    classes: list[Any]
+    labels: list[Any]
+    probabilities: list[list[float]]
+
+
+class Explanations(BaseModel):
+    explanations: list[dict[str, Any]]
+
+
+class _Server:
+    """What the routes share."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self.store = store
+        self.limits = limits
+        self.runs = Runs(store, limits)
+        self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "keytokens")
+        self.model = functools.lru_cache(_LOADED)(self._load)
+
+    def _load(self, id: str) -> Any:
+        self.store.model(id)
+        return load(self.store.model_folder(id) / "model")
+
+    async def work(self, job: Callable[[], T]) -> T:
+        """In a thread, for a limited time: the answer comes or is given up."""
+        future = asyncio.get_running_loop().run_in_executor(self.pool, job)
+        try:
+            return await asyncio.wait_for(future, self.limits.answer_seconds)
+        except TimeoutError:
+            raise HTTPException(503, "the answer took too long. Cure: send fewer or shorter texts.") from None
+
+    def checked(self, texts: list[str]) -> list[str]:
+        if len(texts) > self.limits.texts:
+            raise HTTPException(413, f"a request may have {self.limits.texts:,} texts; saw {len(texts):,}.")
+        longest = max(map(len, texts), default=0)
+        if longest > self.limits.text:
+            raise HTTPException(413, f"a text may have {self.limits.text:,} characters; saw {longest:,}.")
+        return texts
+
+
+def create_app(
+    store: Store, *, limits: Limits | None = None, token: str | None = None, hosts: tuple[str, ...] = LOOPBACK
+) -> FastAPI:
+    """The application on a store; `hosts` are the names it answers to, none for any."""
+    limits = limits or Limits()
+    server = _Server(store, limits)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await server.runs.close()
+        server.pool.shutdown(wait=False, cancel_futures=True)
+
+    app = FastAPI(title="keytokens", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app.add_middleware(Guard, hosts=hosts, token=token, limits=limits)
+    _add_errors(app)
+    _add_pages(app, server)
+    _add_models(app, server)
+    _add_uploads(app, server)
+    _add_runs(app, server)
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    def answer(status: int, message: str) -> JSONResponse:
+        return JSONResponse(error_body(message), status)
+
+    @app.exception_handler(StarletteHTTPException)
+    async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
+        return answer(error.status_code, str(error.detail))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part != "body")
+        return answer(422, f"{place or 'the body'}: {first['msg'].lower()}.")
+
+    @app.exception_handler(NotThere)
+    async def absent(_: Request, error: NotThere) -> JSONResponse:
+        return answer(404, str(error))
+
+    @app.exception_handler(Busy)
+    async def busy(_: Request, error: Busy) -> JSONResponse:
+        return answer(429, str(error))
+
+    @app.exception_handler(KeyTokensError)
+    async def ours(_: Request, error: KeyTokensError) -> JSONResponse:
+        return answer(400 if isinstance(error, InputError) else 500, str(error))
+
+
+def _add_pages(app: FastAPI, server: _Server) -> None:
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    def home() -> HTMLResponse:
+        return HTMLResponse(home_page())
+
+    @app.get("/models/{id}", response_class=HTMLResponse, include_in_schema=False)
+    def explorer(id: str) -> HTMLResponse:
+        record = server.store.model(id)
+        return HTMLResponse(explorer_page(record["name"], source=f"/models/{id}/", home="/"))
+
+    @app.get("/models/{id}/report.html", response_class=HTMLResponse, include_in_schema=False)
+    def report(id: str) -> HTMLResponse:
+        record = server.store.model(id)
+        folder = server.store.model_folder(id)
+        contents = {name: (folder / f"{name}.bin").read_bytes() for name in PARTS if (folder / f"{name}.bin").is_file()}
+        named = {"content-disposition": 'attachment; filename="report.html"'}
+        return HTMLResponse(explorer_page(record["name"], contents), headers=named)
+
+    @app.get("/models/{id}/{part}", include_in_schema=False)
+    def container(id: str, part: str) -> Response:
+        server.store.model(id)
+        file = server.store.model_folder(id) / f"{part}.bin"
+        if part not in PARTS or not file.is_file():
+            raise HTTPException(404, f"the model has no {part[:40]!r}.")
+        return Response(file.read_bytes(), media_type="application/octet-stream")
+
+
+def _add_models(app: FastAPI, server: _Server) -> None:
+    @app.get("/api/models")
+    def models() -> Models:
+        """All models, newest first."""
+        return Models(models=[ModelRecord(**record) for record in server.store.models()])
+
+    @app.get("/api/models/{id}")
+    def model(id: str) -> ModelRecord:
+        return ModelRecord(**server.store.model(id))
+
+    @app.delete("/api/models/{id}", status_code=204)
+    def remove(id: str) -> None:
+        server.store.remove_model(id)
+        server.model.cache_clear()
+
+    @app.post("/api/models/{id}/predict")
+    async def predict(id: str, request: Texts) -> Prediction:
+        """Labels and probabilities of texts."""
+        texts = server.checked(request.texts)
+
+        def job() -> Prediction:
+            clf = server.model(id)
+            P = clf.predict_proba(texts)
+            labels = clf.classes_[P.argmax(axis=1)].tolist() if len(P) else []
+            return Prediction(classes=clf.classes_.tolist(), labels=labels, probabilities=P.tolist())
+
+        return await server.work(job)
+
+    @app.post("/api/models/{id}/explain")
+    async def explain(id: str, request: Texts) -> Explanations:
+        """The record of each text's explanation, as `keytokens explain --json` prints it."""
+        texts = server.checked(request.texts)
+
+        def job() -> Explanations:
+            clf = server.model(id)
+            return Explanations(explanations=[clf.explain(text).to_dict() for text in texts])
+
+        return await server.work(job)
+
+    @app.get("/api/models/{id}/download", response_class=Response)
+    def download(id: str) -> Response:
+        """The model directory as a zip file."""
+        server.store.model(id)
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted((server.store.model_folder(id) / "model").iterdir()):
+                archive.write(file, f"model/{file.name}")
+        named = {"content-disposition": 'attachment; filename="model.zip"'}
+        return Response(content.getvalue(), media_type="application/zip", headers=named)
+
+
+def _add_uploads(app: FastAPI, server: _Server) -> None:
+    @app.post("/api/uploads", status_code=201)
+    async def upload(request: Request, name: Annotated[str, Query(min_length=1, max_length=255)]) -> UploadRecord:
+        """Store a table (the body, as it is); `name` is its file name, whose ending says what it is."""
+        ending = Path(name).suffix.lower()
+        if ending not in FORMATS:
+            known = ", ".join(sorted(FORMATS))
+            raise HTTPException(415, f"the file's name must end in one of {known}; saw {name[:80]!r}.")
+        id = new_id()
+        file = server.store.upload_path(id, ending)
+        kept = False
+        try:
+            with file.open("xb") as target:
+                async for piece in request.stream():
+                    target.write(piece)
+            facts = await server.work(lambda: _columns(file, FORMATS[ending], name))
+            record = server.store.add_upload(id, name, file, facts)
+            kept = True
+        finally:
+            if not kept:
+                file.unlink(missing_ok=True)
+        return UploadRecord(**record)
+
+    @app.get("/api/uploads/{id}")
+    def uploaded(id: str) -> UploadRecord:
+        return UploadRecord(**server.store.upload(id))
+
+    @app.delete("/api/uploads/{id}", status_code=204)
+    def remove_upload(id: str) -> None:
+        server.store.remove_upload(id)
+
+
+def _columns(file: Path, kind: str, name: str) -> dict[str, Any]:
+    """What a person needs to choose columns: their names, guesses, and the first rows."""
+    table = read_table(str(file), kind, called=name)
+    columns = list(table.columns)
+    rows = [[str(table.columns[column][i])[:200] for column in columns] for i in range(min(_PREVIEW, len(table)))]
+    try:
+        text, label = guess_columns(table, None, None)
+    except InputError:
+        text, label = None, None
+    return {"format": kind, "rows": len(table), "columns": columns, "text": text, "label": label, "preview": rows}
+
+
+def _add_runs(app: FastAPI, server: _Server) -> None:
+    @app.get("/api/runs")
+    async def runs() -> Runlist:
+        return Runlist(runs=[RunRecord(**server.runs.latest(run["id"])) for run in server.store.runs()])
+
+    @app.post("/api/runs", status_code=202)
+    async def start(request: RunRequest) -> RunRecord:
+        """Train a model on an upload."""
+        spec = {**request.model_dump(exclude={"options"}), "options": request.options.chosen()}
+        return RunRecord(**server.runs.latest(server.runs.start(spec)))
+
+    @app.get("/api/runs/{id}")
+    async def run(id: str) -> RunRecord:
+        return RunRecord(**server.runs.latest(id))
+
+    @app.post("/api/runs/{id}/cancel")
+    async def cancel(id: str) -> RunRecord:
+        server.runs.cancel(id)
+        await asyncio.sleep(0)
+        return RunRecord(**server.runs.latest(id))
+
+    @app.get("/api/runs/{id}/events", response_class=StreamingResponse)
+    async def events(id: str) -> StreamingResponse:
+        """Server-sent events: the run's record after each change, until it has ended."""
+        server.store.run(id)
+
+        async def lines() -> AsyncIterator[str]:
+            async for record in server.runs.events(id):
+                yield f"data: {json.dumps(record)}\n\n" if record else ": still there\n\n"
+
+        return StreamingResponse(lines(), media_type="text/event-stream")

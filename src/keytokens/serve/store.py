@@ -1,0 +1,220 @@
+"""What the server keeps: models, uploads and runs.
+
+    DIR/store.sqlite          a row for each
+    DIR/models/ID/            model/ (a model directory), facts.json, and the three containers of the explorer
+    DIR/uploads/ID.csv        as uploaded
+
+A model's folder is made under another name and renamed when it is complete, and only then is its row written. So a
+folder under its own name is whole; one without a row (the server was killed in between) is taken in at the next start,
+and what has another name is swept away.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, KeyTokensError
+from ..files import sync_folder, writing
+
+__all__ = ["NotThere", "Store", "new_id"]
+
+_ID = re.compile(r"[0-9a-f]{16}\Z")
+_TABLES = """
+CREATE TABLE IF NOT EXISTS models (id TEXT PRIMARY KEY, created REAL NOT NULL, facts TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS uploads (id TEXT PRIMARY KEY, created REAL NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL,
+                                    facts TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, created REAL NOT NULL, state TEXT NOT NULL, spec TEXT NOT NULL,
+                                 model TEXT, message TEXT NOT NULL DEFAULT '');
+"""
+UNFINISHED = ("queued", "running")
+
+
+class NotThere(KeyTokensError, LookupError):
+    """Nothing of this kind has this id."""
+
+
+def new_id() -> str:
+    return secrets.token_hex(8)
+
+
+class Store:
+    """One folder; safe for threads. A second server on the same folder is refused."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with writing(folder):
+            for name in ("models", "uploads"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            self._base = sqlite3.connect(folder / "store.sqlite", check_same_thread=False, timeout=1.0)
+        self._lock = threading.Lock()
+        self._base.row_factory = sqlite3.Row
+        try:
+            self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._base.execute("PRAGMA synchronous=FULL")
+            self._base.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+        except sqlite3.OperationalError:
+            self._base.close()
+            raise InputError(
+                f"serve: `--store` must be a folder that no other server uses; saw {str(folder)!r}. "
+                "Cure: end the other server, or name another folder."
+            ) from None
+        except sqlite3.DatabaseError:
+            self._base.close()
+            raise InputError(
+                f"serve: {str(folder / 'store.sqlite')!r} must be a store of keytokens; it is damaged or another "
+                "file. Cure: move it away; models that are in the folder are taken in again."
+            ) from None
+        self._recover()
+
+    def close(self) -> None:
+        with self._lock:
+            self._base.close()
+
+    # --- models ---
+
+    def model_folder(self, id: str) -> Path:
+        return self.folder / "models" / _checked(id, "model")
+
+    def building_folder(self, id: str) -> Path:
+        """Where a run builds what becomes the model's folder."""
+        return self.folder / "models" / f".{_checked(id, 'model')}.building"
+
+    def add_model(self, id: str) -> dict[str, Any]:
+        """Make a built folder the model's own and write its row."""
+        target = self.model_folder(id)
+        if not target.exists():
+            self.building_folder(id).rename(target)
+            sync_folder(target.parent)
+        facts = json.loads((target / "facts.json").read_text("utf-8"))
+        self._write("INSERT OR REPLACE INTO models VALUES (?, ?, ?)", (id, time.time(), json.dumps(facts)))
+        return self.model(id)
+
+    def discard_building(self, id: str) -> None:
+        shutil.rmtree(self.building_folder(id), ignore_errors=True)
+
+    def models(self) -> list[dict[str, Any]]:
+        """Newest first."""
+        rows = self._read("SELECT * FROM models ORDER BY created DESC, id")
+        return [_model_record(row) for row in rows]
+
+    def model(self, id: str) -> dict[str, Any]:
+        return _model_record(self._one("SELECT * FROM models WHERE id = ?", id, "model"))
+
+    def remove_model(self, id: str) -> None:
+        """The row goes first: a folder without a row would come back, so it is renamed before it is deleted."""
+        folder = self.model_folder(id)
+        self.model(id)
+        away = folder.with_name(f".{id}.removed")
+        with suppress(FileNotFoundError):
+            folder.rename(away)
+        self._write("DELETE FROM models WHERE id = ?", (id,))
+        shutil.rmtree(away, ignore_errors=True)
+
+    # --- uploads ---
+
+    def upload_path(self, id: str, ending: str) -> Path:
+        return self.folder / "uploads" / f"{_checked(id, 'upload')}{ending}"
+
+    def add_upload(self, id: str, name: str, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
+        row = (id, time.time(), name, file.name, json.dumps(facts))
+        self._write("INSERT INTO uploads VALUES (?, ?, ?, ?, ?)", row)
+        return self.upload(id)
+
+    def upload(self, id: str) -> dict[str, Any]:
+        row = self._one("SELECT * FROM uploads WHERE id = ?", id, "upload")
+        return {"id": row["id"], "name": row["name"], "created": row["created"], **json.loads(row["facts"])}
+
+    def upload_file(self, id: str) -> Path:
+        return self.folder / "uploads" / str(self._one("SELECT * FROM uploads WHERE id = ?", id, "upload")["file"])
+
+    def uploads(self) -> list[dict[str, Any]]:
+        return [self.upload(row["id"]) for row in self._read("SELECT id FROM uploads ORDER BY created DESC, id")]
+
+    def remove_upload(self, id: str) -> None:
+        file = self.upload_file(id)
+        self._write("DELETE FROM uploads WHERE id = ?", (id,))
+        file.unlink(missing_ok=True)
+
+    # --- runs ---
+
+    def add_run(self, spec: dict[str, Any]) -> str:
+        id = new_id()
+        row = (id, time.time(), "queued", json.dumps(spec))
+        self._write("INSERT INTO runs (id, created, state, spec) VALUES (?, ?, ?, ?)", row)
+        return id
+
+    def set_run(self, id: str, state: str, message: str = "", model: str | None = None) -> None:
+        self._write("UPDATE runs SET state = ?, message = ?, model = ? WHERE id = ?", (state, message, model, id))
+
+    def run(self, id: str) -> dict[str, Any]:
+        return _run_record(self._one("SELECT * FROM runs WHERE id = ?", id, "run"))
+
+    def runs(self) -> list[dict[str, Any]]:
+        return [_run_record(row) for row in self._read("SELECT * FROM runs ORDER BY created DESC, id")]
+
+    # --- within ---
+
+    def _recover(self) -> None:
+        """After a start: what was running is over, what is whole is kept, what is half done is swept away."""
+        marks = ", ".join("?" * len(UNFINISHED))
+        self._write(
+            f"UPDATE runs SET state = 'interrupted', message = 'the server ended' WHERE state IN ({marks})", UNFINISHED
+        )
+        known = {row["id"] for row in self._read("SELECT id FROM models")}
+        for folder in sorted((self.folder / "models").iterdir()):
+            if folder.name.startswith("."):
+                shutil.rmtree(folder, ignore_errors=True)
+            elif _ID.match(folder.name) and folder.name not in known and (folder / "facts.json").is_file():
+                self.add_model(folder.name)
+        for id in known:
+            if not self.model_folder(id).is_dir():
+                self._write("DELETE FROM models WHERE id = ?", (id,))
+        files = {row["file"] for row in self._read("SELECT file FROM uploads")}
+        for file in (self.folder / "uploads").iterdir():
+            if file.name not in files:
+                file.unlink(missing_ok=True)
+
+    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        with self._transaction() as base:
+            base.execute(statement, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._base:
+            yield self._base
+
+    def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
+        with self._lock:
+            return self._base.execute(query, values).fetchall()
+
+    def _one(self, query: str, id: str, noun: str) -> sqlite3.Row:
+        rows = self._read(query, (_checked(id, noun),))
+        if not rows:
+            raise NotThere(f"no {noun} has the id {id!r}.")
+        return rows[0]
+
+
+def _checked(id: str, noun: str) -> str:
+    """Ids become names of files: sixteen hexadecimal digits and nothing else."""
+    if not _ID.match(id):
+        raise NotThere(f"no {noun} has the id {id[:40]!r}.")
+    return id
+
+
+def _model_record(row: sqlite3.Row) -> dict[str, Any]:
+    return {"id": row["id"], "created": row["created"], **json.loads(row["facts"])}
+
+
+def _run_record(row: sqlite3.Row) -> dict[str, Any]:
+    record = {key: row[key] for key in ("id", "created", "state", "model", "message")}
+    return {**record, "spec": json.loads(row["spec"])}

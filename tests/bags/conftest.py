@@ -1,0 +1,15 @@
+"""One model that many tests ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from keytokens import BagClassifier
+
+from .planted import planted
+
+
+@pytest.fixture(scope="session")
+def fitted():
+    bags, y = planted()
+    return BagClassifier(random_state=0).fit(bags, y), bags, y

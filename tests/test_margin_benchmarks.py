@@ -1,0 +1,90 @@
+"""The benchmarks of max margins and descents run, on small problems: what they measure is not checked here."""
+
+import csv
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
+
+from benchmarks import descents, measure, svm  # noqa: E402
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_margins_in_fresh_processes(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    small = tuple(("keytokens", (n, 6, 5)) for n in (4, 8))
+    monkeypatch.setitem(svm.PARTS, "rows", svm.Part("Against rows", small, svm.rows_verdicts))
+    svm.main(["--parts", "rows", "--repeats", "2", "--output", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "keytokens: solve time grows like rows to the power" in said
+    assert said.rstrip().endswith((tmp_path / "svm_rows.md").read_text("utf-8").splitlines()[-1])
+    runs = rows_of(tmp_path / "svm_rows.csv")
+    assert [(run["rows"], run["seed"]) for run in runs] == [("20", "0"), ("20", "1"), ("40", "0"), ("40", "1")]
+    assert all(float(run[name]) < 1e-9 for run in runs for name in svm.RESIDUALS)
+
+
+def test_the_duel_is_judged_by_time_and_residuals():
+    def run(solve_s: float, gap: float) -> dict[str, float]:
+        return {"solve_s": solve_s, "processor_s": solve_s, "primal": 0.0, "dual": 0.0, "stationary": 0.0, "gap": gap}
+
+    case = svm.DUEL
+    kept = svm.duel_verdicts({("keytokens", case): [run(1, 1e-9)], ("cvxopt", case): [run(20, 1e-8)]})
+    assert kept == [
+        "20.0 (20.0 to 20.0) times faster than cvxopt, bar 15: kept; in processor time 20.0 (20.0 to 20.0); "
+        "largest residual 1e-09 against 1e-08, no worse: kept"
+    ]
+    missed = svm.duel_verdicts({("keytokens", case): [run(2, 1e-7)], ("cvxopt", case): [run(20, 1e-8)]})
+    assert "bar 15: MISSED" in missed[0]
+    assert "no worse: MISSED" in missed[0]
+
+
+def test_the_hidden_direction_separates():
+    keys, selection = svm.separable(6, 5, 3, seed=1)
+    problem = svm.MarginProblem.from_selection(keys, selection)
+    assert svm.solve(problem).is_optimal(1e-9)
+    again = svm.separable(6, 5, 3, seed=1)
+    np.testing.assert_array_equal(again[0], keys)
+
+
+def test_descents_write_every_run(tmp_path, monkeypatch, capsys):
+    short = {name: replace(each, starts=each.starts[:1]) for name, each in descents.EXPERIMENTS.items()}
+    monkeypatch.setattr(descents, "EXPERIMENTS", short)
+    monkeypatch.setattr(descents, "in_fresh_process", lambda given, module, threads: descents.measure(given[1]))
+    descents.main(["--contenders", *descents.OURS, "--repeats", "2", "--output", str(tmp_path)])
+    runs = rows_of(tmp_path / "descents.csv")
+    assert [(run["contender"], run["round"], run["experiment"]) for run in runs] == [
+        (name, number, experiment) for name in descents.OURS for number in "01" for experiment in ("E1", "E3")
+    ]
+    assert all(float(run["away"]) < descents.BELOW for run in runs)
+    assert (tmp_path / "descents.md").read_text("utf-8") in capsys.readouterr().out
+
+
+def test_a_missing_library_is_named(capsys):
+    assert measure.installed({"flow": "keytokens", "loop": "no_such_library"}) == ["flow"]
+    assert capsys.readouterr().out == "left out, not installed: loop\n"
+
+
+@pytest.mark.parametrize("name", descents.EXPERIMENTS)
+def test_targets_of_the_experiments(name):
+    """(-10, 100)/101 by hand; (.8446, .1711) as an independent solver found it."""
+    by_hand = {"E1": [-10 / 101, 100 / 101], "E3": [0.8446, 0.1711]}[name]
+    assert descents.EXPERIMENTS[name].away(np.array(by_hand)) < 1e-9
+    assert descents.EXPERIMENTS[name].away(np.zeros(2)) == 1
+
+
+def test_ratios_are_taken_round_by_round():
+    records = [
+        {"round": k, "experiment": "E1", "contender": name, "seconds": seconds}
+        for k, pair in enumerate([(1.0, 3.0), (2.0, 10.0)])
+        for name, seconds in zip(("flow", "torch"), pair, strict=True)
+    ]
+    assert descents.ratios(records, "E1", "flow", "torch") == [3.0, 5.0]
