@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from keytokens.corpora import imdb_reviews
+from keytokens.errors import MissingExtra
+
 settings.register_profile(
     "house", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -28,3 +31,13 @@ def data_folder() -> Path:
     if not folder:
         skip_or_fail("KEYTOKENS_DATA is not set: real data sets are not at hand")
     return Path(str(folder))
+
+
+@pytest.fixture(scope="session")
+def imdb() -> tuple[list[str], list[str]]:
+    """The reviews of the extra `demo`, and their labels."""
+    try:
+        return imdb_reviews()
+    except MissingExtra as error:
+        skip_or_fail(str(error))
+        raise

@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 
 import keytokens as kt
-from keytokens.corpora import imdb_reviews
 from keytokens.text import spans
-
-from .conftest import skip_or_fail
 
 
 @pytest.fixture(scope="module")
-def split():
-    try:
-        texts, labels = imdb_reviews()
-    except kt.MissingExtra as error:
-        skip_or_fail(str(error))
+def split(imdb):
+    texts, labels = imdb
     return texts[:8000], labels[:8000], texts[8000:11_000], labels[8000:11_000]
 
 

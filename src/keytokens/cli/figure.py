@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import refusal
+from ..errors import DataError, MissingExtra, refusal
 from ..figures import Figure, Made, figures, make
 from ..figures.figure import numbered_notes
 from ..figures.look import check_matplotlib
@@ -30,9 +30,16 @@ def figure(
     if listed:
         _show_list(figures(name or ()), json)
         return
-    made = []
+    made, absent = [], {}
     for one in _chosen(name or [], every):
-        made.append(make(one))
+        try:
+            made.append(make(one))
+        except (DataError, MissingExtra) as error:  # texts that are not at hand
+            if not every:
+                raise
+            absent[one.name] = str(error)
+            say(f"{one.name}: left out: {error}\n", quiet=json)
+            continue
         made[-1].write(output)
         say(_text(made[-1], width()), quiet=json)
     page = output / "index.html" if every else None
@@ -41,7 +48,9 @@ def figure(
     passed = all(one.passed for one in made)
     if json:
         found = [one.to_dict() for one in made]
-        show_json({"passed": passed, "folder": str(output), "page": page and str(page), "figures": found})
+        show_json(
+            {"passed": passed, "folder": str(output), "page": page and str(page), "figures": found, "left_out": absent}
+        )
     else:
         say(summary(made) + (f"\npage: {page}" if page else ""))
     if not passed:

@@ -43,7 +43,7 @@ def compute(small: bool) -> Tables:
 
 
 def draw(tables: Tables) -> Drawing:
-    drawing = draw_joint(tables, THIRD, [(TARGET, "max-margin direction of p", Style(BLACK, "--", ""))])
+    drawing = draw_joint(tables, THIRD, [(TARGET, "max-margin direction of p", Style(BLACK, "--", ""))], (-14.0, 8.0))
     right = drawing.axes[1]
     right.set_ylim(6, 15)
     right.legend(loc="lower right")

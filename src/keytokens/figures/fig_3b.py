@@ -47,7 +47,7 @@ def draw(tables: Tables) -> Drawing:
         (0.0, "relaxed direction of p", Style(BLACK, "--", "")),
         (angle(TIGHT), "max-margin direction of p", Style(GREY, (0, (1, 1)), "")),
     ]
-    drawing = draw_joint(tables, THIRD, lines)
+    drawing = draw_joint(tables, THIRD, lines, (6.0, -13.0))
     right = drawing.axes[1]
     right.set_ylim(-1.5, 20)
     right.legend(loc="upper right")

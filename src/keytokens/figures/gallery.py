@@ -32,6 +32,15 @@ FILES = (
     "fig_9a",
     "fig_9b",
     "fig_10",
+    "te_step",
+    "te_flow",
+    "te_shape",
+    "te_select",
+    "te_reviews",
+    "text_imdb",
+    "text_yelp_reviews",
+    "text_yelp_sentences",
+    "text_training",
 )
 
 

@@ -78,8 +78,13 @@ def _polished(problem: JointProblem, blocks: Blocks) -> float:
     return float(np.degrees(found.x[1]))
 
 
-def draw_joint(tables: Tables, third: tuple[float, float], lines: list[tuple[float, str, Style]]) -> Drawing:
-    """Left the paths of p and v, right the angle of p; `lines` are the directions of p to be reached, in degrees."""
+def draw_joint(
+    tables: Tables, third: tuple[float, float], lines: list[tuple[float, str, Style]], place: tuple[float, float]
+) -> Drawing:
+    """Left the paths of p and v, right the angle of p; `lines` are the directions of p in degrees.
+
+    `place` is where the name of the token (1, −1) stands beside it, out of the way of the path.
+    """
     drawing, (left, right) = sheet(2, 4.0)
     run, floor, path = tables["run"], tables["floor"], tables["path"]
     early = run["t"] <= 200
@@ -91,7 +96,7 @@ def draw_joint(tables: Tables, third: tuple[float, float], lines: list[tuple[flo
     walk(left, run["p1"][early], run["p2"][early], Style(BLUE, "-", "o"), "p")
     walk(left, run["v1"][early], run["v2"][early], Style(ORANGE, "-", "s"), "v")
     names = [f"({x:g}, {y:g})" for x, y in ((1, 1), (1, -1), third)]
-    places = [(8.0, 3.0), (-36.0, 8.0), (-16.0, 7.0)]
+    places = [(8.0, 3.0), place, (-16.0, 7.0)]
     tokens(left, _keys(third), [name.replace("-", "−") for name in names], places)
     plane(left, (-1.6, -2.4), (6.2, 5.2))
     left.set_xlabel("first coordinate")

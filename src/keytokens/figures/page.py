@@ -17,7 +17,7 @@ __all__ = ["index_page", "summary"]
 TITLE = "keytokens: figures that check themselves"
 INTRO = """\
 Every figure here was computed, drawn and checked by one command. A check compares a number of the figure with what \
-is known: from the paper, from its published code, or found by us before and by another road. Where two of them \
+is known: from the paper, from its published code, or found by us before, by another road. Where two of them \
 differ, a note says which is right."""
 
 _MORE = """
@@ -71,7 +71,7 @@ def _article(made: Made) -> str:
 <h2>{name}. {title}</h2>
 {_picture(made)}
 <p class="kt-intro">{_escaped(made.figure.caption)}</p>
-<p class="kt-soft">{files}; {made.seconds:.1f} s</p>
+<p class="kt-soft">{files}</p>
 <details open><summary>{_escaped(summary([made]).partition(", ")[2])}</summary>
 {_checks(made.checks)}
 </details>

@@ -209,9 +209,9 @@ class Frozen:
 def _frozen(rng: np.random.Generator) -> Frozen:
     """Planted documents, or documents without any structure and labels by coin."""
     if rng.random() < 0.5:
-        documents: Documents = planted(rng, 10, int(rng.integers(3, 5)), 2, 2, int(rng.integers(3, 6)))
+        documents: Documents = planted(rng, 8, 3, 2, 2, int(rng.integers(2, 5)))
     else:
-        documents = random_labels(rng, 8, 3, 14)
+        documents = random_labels(rng, 6, 3, 11)
     step = first_step(documents, gaussian_start(rng, documents.V, 64), float(rng.uniform(30, 150)))
     return Frozen(documents, step.E, step.start.v, step.start.p)
 
@@ -251,7 +251,7 @@ def _tied(rng: np.random.Generator) -> Frozen:
     E = np.linalg.qr(rng.normal(size=(V + 2, V + 2)))[0][:V] + 0.2 * rng.normal(size=(V, V + 2))
     b = np.concatenate([[rng.uniform(0.5, 2), -rng.uniform(0.5, 2)], rng.uniform(-0.3, 0.3, V - 2)])
     v = np.linalg.lstsq(E, b, rcond=None)[0]
-    return Frozen(Documents.of(tokens, labels, V), E, v, np.zeros(V + 2), (7.0, 10.0), 1e-7)
+    return Frozen(Documents.of(tokens, labels, V), E, v, np.zeros(V + 2), (7.0, 10.0), 1e-6)
 
 
 def _off_tied(one: Frozen) -> float:
@@ -282,7 +282,7 @@ def _untied() -> Frozen:
 
 
 def _converging(rng: np.random.Generator) -> Frozen:
-    data = planted(rng, 10, int(rng.integers(3, 5)), 2, 2, int(rng.integers(3, 6)), mirrored=bool(rng.random() < 0.5))
+    data = planted(rng, 8, 3, 2, 2, int(rng.integers(2, 5)), mirrored=bool(rng.random() < 0.5))
     step = first_step(data, gaussian_start(rng, data.V, 64), float(rng.uniform(50, 120)))
     return Frozen(data, step.E, step.start.v, step.start.p)
 
@@ -654,7 +654,7 @@ CLAIMS: tuple[Claim[Any], ...] = (
         excess=_off_max_margin,
         tolerance=1.0,  # 1 - cos is below 1e-5 at |p| = 1e4, and fell by 50 at least from |p| = 1e3
         draw=_frozen,
-        seeds=26,
+        seeds=24,
         counters=(Counter("a finite minimum", _FOLLOWED.says, _finite_minimum),),
         notes="The paper supposes that the direction converges; here it is followed to |p| = 1e4.",
     ),

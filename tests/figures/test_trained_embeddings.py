@@ -1,0 +1,51 @@
+"""The figures of trained embeddings, in small: their tables, their checks, and what the command does without texts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from keytokens.cli.app import run
+from keytokens.figures import figures, make
+
+SMALL = ["step", "flow", "u-shape", "selection", "simulated-reviews"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_planted(name):
+    made = make(figures([name])[0], small=True)
+    assert made.checks
+    assert [check.name for check in made.checks if not check.passed] == []
+    assert made.pictures.png.startswith(b"\x89PNG")
+    assert b"<svg" in made.pictures.svg
+
+
+def test_on_reviews(imdb):
+    """Fewer reviews and words than the figure has: the arms are there, if not as clearly."""
+    made = make(figures(["imdb"])[0], small=True)
+    numbers = {name: float(column[0]) for name, column in made.tables["numbers"].items()}
+    assert numbers["step_correlation"] > 0.9
+    assert numbers["E_v_delta"] > 0.7
+    assert numbers["E_p_size"] > 0.3
+    assert abs(numbers["E_p_delta"]) < 0.25
+    assert numbers["E_p_bend"] > 0
+    assert (made.tables["selected"]["selected"] < made.tables["selected"]["words"]).all()
+
+
+def test_attention_sharpens(imdb):
+    """Few reviews are learnt by heart in the end, so that only the beginning falls all the way."""
+    training = make(figures(["training"])[0], small=True).tables["training"]
+    assert training["soft_share"][0] == pytest.approx(1)
+    assert training["soft_share"].min() < 0.9
+    assert training["norm"][0] == 0
+    assert training["norm"][-1] > training["norm"][5] > 0
+
+
+def test_texts_that_are_not_at_hand(monkeypatch, tmp_path, capsys):
+    monkeypatch.delenv("KEYTOKENS_DATA", raising=False)
+    assert run(["figure", "yelp-reviews", "-o", str(tmp_path)]) == 2
+    assert "set KEYTOKENS_DATA to the folder" in capsys.readouterr().err
+    monkeypatch.setattr("keytokens.cli.figure.figures", lambda names: figures(["yelp-reviews"]))
+    assert run(["figure", "--all", "-o", str(tmp_path), "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["left_out"]) == ["yelp-reviews"]
