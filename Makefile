@@ -11,7 +11,7 @@ BENCH := $(VENV)-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types format coverage bench figures clean check-python
+.PHONY: verify mutants demo test lint types format coverage bench figures clean check-python
 
 demo: $(VENV)/.demo
 	$(BIN)/keytokens demo
@@ -43,6 +43,12 @@ bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.speed
 	$(BENCH)/bin/python -m benchmarks.scaling
 	$(BENCH)/bin/python -m benchmarks.accuracy
+
+verify: $(VENV)/.dev
+	$(BIN)/keytokens verify
+
+mutants: $(VENV)/.dev
+	$(BIN)/python -W ignore -m tests.theory.mutants
 
 clean:
 	rm -rf $(VENV) $(BENCH) dist build .pytest_cache .mypy_cache .ruff_cache .coverage keytokens-demo figures

@@ -301,7 +301,10 @@ def directional_neighbours(keys: Any, gamma: Vector, q: Sequence[float] | Vector
 
 @dataclass(frozen=True)
 class Cone:
-    """{p : cos(p, p_mm) >= 1 - mu, |p| >= radius}: inside it descent cannot lose a locally optimal selection."""
+    """{p : cos(p, p_mm) >= 1 - mu, |p| >= radius}: inside it descent cannot lose a locally optimal selection.
+
+    That holds if every bag has a token on the margin: delta knows nothing of a bag without one.
+    """
 
     mu: float
     radius: float

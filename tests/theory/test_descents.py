@@ -23,7 +23,7 @@ from keytokens.core.selection_loss import (
 from keytokens.optim import Descent, Normalised, Plain, run
 from keytokens.theory.assumptions import best_solution, slopes
 from keytokens.theory.claim import judge
-from keytokens.theory.claims import descents
+from keytokens.theory.families import descents
 from keytokens.theory.known import one_bag
 
 seeds = st.integers(0, 10_000)

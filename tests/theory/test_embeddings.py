@@ -11,7 +11,7 @@ from keytokens.errors import NotSeparable
 from keytokens.svm import MarginProblem, solve
 from keytokens.theory import multiclass, two_stage
 from keytokens.theory.claim import judge
-from keytokens.theory.claims import embeddings
+from keytokens.theory.families import embeddings
 from keytokens.theory.multiclass import Classes, class_frequencies, multiclass_gradient, planted_classes
 from keytokens.theory.planted import Documents, planted
 from keytokens.theory.two_stage import Step, first_step, gaussian_start

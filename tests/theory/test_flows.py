@@ -10,7 +10,7 @@ from keytokens.core.directions import misalignment
 from keytokens.core.selection_loss import Scaled
 from keytokens.svm import MarginProblem, solve
 from keytokens.theory.claim import judge
-from keytokens.theory.claims import flows
+from keytokens.theory.families import flows
 from keytokens.theory.planted import alternative_loss, barrier, loss_of_selection
 from keytokens.theory.two_stage import Run, loss
 from keytokens.theory.verify import claims

@@ -16,7 +16,7 @@ from keytokens.optim import Descent, Normalised, run
 from keytokens.paths import joint_path
 from keytokens.svm import relaxed_problem, solve
 from keytokens.theory import known, verify
-from keytokens.theory.claims import joint
+from keytokens.theory.families import joint
 from keytokens.theory.joint_limit import JointLimit, _log_expm1, _lowest
 
 A = JointLimit(known.joint((0.5, 1.0)), np.array([1, 1, 1]))

@@ -18,8 +18,8 @@ from keytokens.core.selection_loss import Logistic, SelectionProblem
 from keytokens.theory import assumptions
 from keytokens.theory.assumptions import LOSSES, Sigmoid, along, can_win, equal_scores, log_missed, slopes
 from keytokens.theory.claim import judge
-from keytokens.theory.claims import margins
 from keytokens.theory.cones import Local, draw_local, near
+from keytokens.theory.families import margins
 from keytokens.theory.known import one_bag, two_limits
 
 seeds = st.integers(0, 10_000)

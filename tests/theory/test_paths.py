@@ -19,8 +19,8 @@ from keytokens.selection import directional_neighbours, local_optimum
 from keytokens.svm import MarginProblem, solve
 from keytokens.theory import known, verify
 from keytokens.theory.assumptions import LOSSES
-from keytokens.theory.claims import paths
 from keytokens.theory.converse import ConeAround, keeps_away
+from keytokens.theory.families import paths
 from keytokens.theory.leading import View, compared, unit
 from keytokens.theory.nearness import Limit, least_margin
 

@@ -16,6 +16,8 @@ from .common import say
 
 __all__ = ["serve"]
 
+_MANNERS: dict[str, Any] = {"timeout_keep_alive": 15, "timeout_graceful_shutdown": 5, "server_header": False}
+
 
 def data_folder() -> Path:
     """Where this user's programs keep their data."""
@@ -55,7 +57,7 @@ def serve(
     kept = Store(store or data_folder())
     shown = "" if model is None else f"models/{take_in(kept, model)}"
     app = create_app(kept, token=token, hosts=LOOPBACK if local else ())
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_keep_alive=15, server_header=False)
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning", **_MANNERS)
     server = _Server(config, shown, token, open_browser)
     try:
         server.run()
@@ -78,5 +80,9 @@ def _Server(config: Any, shown: str, token: str | None, open_browser: bool) -> A
                 sys.stdout.flush()
                 if open_browser:
                     webbrowser.open(address)
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            await config.app.state.runs.close()  # first: pages that listen to a training would hold the server
+            await super().shutdown(sockets)
 
     return Server(config)

@@ -21,6 +21,10 @@ guarantees that one p selects them all. The paper's guarantee is for a large ste
 the loss."""
 DIMENSIONS = {4: 0.38, 8: 0.61, 16: 0.72, 24: 0.71, 28: 0.82, 30: 0.94, 32: 0.94, 64: 0.93, 128: 1.00}
 NEAR = "Irrelevant tokens have values near 0, not 0, and the better ones of them are selected."
+LUCK = """\
+Six other draws selected every token at η = 200 and 1000. With 100 documents that is luck: an irrelevant token may \
+have a larger signed frequency than an important one, as in one of our draws; 64 K² (T − 1)/M = 1,024 documents would \
+keep four standard deviations between them."""
 # selected fraction and final loss of the specification: positives, negatives, eta, c
 ENDS = {
     (5, 1, 100, 0): (1.0, 0.1269),
@@ -134,14 +138,15 @@ def _robustness(tables: Tables) -> list[Check]:
     runs = tables["robustness"]
     found = []
     for k in range(len(runs["eta"])):
-        name = f"n = {runs['n'][k]}, η = {runs['eta'][k]:g}"
-        if runs["eta"][k] > 100:
+        name, small = f"n = {runs['n'][k]}, η = {runs['eta'][k]:g}", runs["n"][k] < 200
+        found.append(
+            Check(f"mean fraction selected, {name}", runs["mean_selected"][k], 0.98, 0.04, OURS, LUCK * bool(small))
+        )
+        if runs["eta"][k] > 100 and not small:
             found.append(Check(f"least fraction selected, {name}", runs["least_selected"][k], 1.0, 0, OURS))
             found.append(
                 Check(f"least cos at |p| = 400, {name}", runs["least_cosine"][k], 0.99, 0, OURS, rule=Rule.AT_LEAST)
             )
-        else:
-            found.append(Check(f"mean fraction selected, {name}", runs["mean_selected"][k], 0.98, 0.04, OURS))
     return found
 
 

@@ -19,7 +19,7 @@ class Status(Enum):
     NOT_FINITE = "stopped: the objective became infinite or not a number"
     # of runs that are meant to go on for ever: on attention the loss has no minimum, only a direction
     FAR_ENOUGH = "stopped: the parameters reached the given norm"
-    STATIONARY = "ended in a stationary point: the gradient is zero there"
+    STATIONARY = "ended near a stationary point: the gradient is zero there, or turns back a short way ahead"
     LOST = "stopped: the path cannot be followed any further in this arithmetic"
 
 

@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import io
+import errno
 import json
 import os
+import sqlite3
+import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import IO, Annotated, Any, TypeVar
 
 from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect
 
 from .._version import __version__
-from ..errors import InputError, KeyTokensError
-from ..persist import load
+from ..errors import InputError, KeyTokensError, MissingExtra
 from ..report.explorer import explorer_page
-from ..tables import FORMATS, guess_columns, read_table
+from ..tables import FORMATS
 from .guard import LOOPBACK, Guard, Limits, error_body
 from .home import home_page
+from .models import Shelf
+from .preview import look
 from .runs import Busy, Runs
-from .store import NotThere, Store, new_id
+from .store import NotThere, Store, new_id, reason
 
 __all__ = ["create_app"]
 
 T = TypeVar("T")
 PARTS = ("model", "overview", "documents")
-_PREVIEW = 5  # rows of an upload that are shown
 _LOADED = 4  # models kept in memory
+_PIECE = 1 << 16  # bytes that are sent at a time
+_IN_MEMORY = 1 << 23  # bytes of a zip file; a larger one is made on the disk
 
 
 class _Record(BaseModel):
@@ -143,11 +147,8 @@ class _Server:
         self.limits = limits
         self.runs = Runs(store, limits)
         self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "keytokens")
-        self.model = functools.lru_cache(_LOADED)(self._load)
-
-    def _load(self, id: str) -> Any:
-        self.store.model(id)
-        return load(self.store.model_folder(id) / "model")
+        self.shelf = Shelf(store, _LOADED)
+        self.looks = asyncio.Semaphore(limits.previews)
 
     async def work(self, job: Callable[[], T]) -> T:
         """In a thread, for a limited time: the answer comes or is given up."""
@@ -181,6 +182,7 @@ def create_app(
 
     app = FastAPI(title="keytokens", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.add_middleware(Guard, hosts=hosts, token=token, limits=limits)
+    app.state.runs = server.runs
     _add_errors(app)
     _add_pages(app, server)
     _add_models(app, server)
@@ -213,7 +215,27 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(KeyTokensError)
     async def ours(_: Request, error: KeyTokensError) -> JSONResponse:
-        return answer(400 if isinstance(error, InputError) else 500, str(error))
+        status = 400 if isinstance(error, InputError) else 415 if isinstance(error, MissingExtra) else 500
+        return answer(status, str(error))
+
+    @app.exception_handler(OSError)
+    @app.exception_handler(sqlite3.Error)
+    async def unwritten(_: Request, error: OSError | sqlite3.Error) -> JSONResponse:
+        return answer(507 if _is_full(error) else 500, f"the store cannot be used: {reason(error)}.")
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_: Request, error: ClientDisconnect) -> JSONResponse:
+        return answer(400, "the request ended too early.")
+
+    @app.exception_handler(Exception)
+    async def unexpected(_: Request, error: Exception) -> JSONResponse:
+        return answer(500, f"something went wrong here ({type(error).__name__}).")
+
+
+def _is_full(error: OSError | sqlite3.Error) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def _add_pages(app: FastAPI, server: _Server) -> None:
@@ -256,7 +278,7 @@ def _add_models(app: FastAPI, server: _Server) -> None:
     @app.delete("/api/models/{id}", status_code=204)
     def remove(id: str) -> None:
         server.store.remove_model(id)
-        server.model.cache_clear()
+        server.shelf.forget(id)
 
     @app.post("/api/models/{id}/predict")
     async def predict(id: str, request: Texts) -> Prediction:
@@ -264,7 +286,7 @@ def _add_models(app: FastAPI, server: _Server) -> None:
         texts = server.checked(request.texts)
 
         def job() -> Prediction:
-            clf = server.model(id)
+            clf = server.shelf.model(id)
             P = clf.predict_proba(texts)
             labels = clf.classes_[P.argmax(axis=1)].tolist() if len(P) else []
             return Prediction(classes=clf.classes_.tolist(), labels=labels, probabilities=P.tolist())
@@ -277,7 +299,7 @@ def _add_models(app: FastAPI, server: _Server) -> None:
         texts = server.checked(request.texts)
 
         def job() -> Explanations:
-            clf = server.model(id)
+            clf = server.shelf.model(id)
             return Explanations(explanations=[clf.explain(text).to_dict() for text in texts])
 
         return await server.work(job)
@@ -286,12 +308,24 @@ def _add_models(app: FastAPI, server: _Server) -> None:
     def download(id: str) -> Response:
         """The model directory as a zip file."""
         server.store.model(id)
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted((server.store.model_folder(id) / "model").iterdir()):
-                archive.write(file, f"model/{file.name}")
-        named = {"content-disposition": 'attachment; filename="model.zip"'}
-        return Response(content.getvalue(), media_type="application/zip", headers=named)
+        content = tempfile.SpooledTemporaryFile(_IN_MEMORY)
+        try:
+            with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+                for file in sorted((server.store.model_folder(id) / "model").iterdir()):
+                    archive.write(file, f"model/{file.name}")
+        except BaseException:
+            content.close()
+            raise
+        size = content.tell()
+        named = {"content-disposition": 'attachment; filename="model.zip"', "content-length": str(size)}
+        return StreamingResponse(_pieces(content), media_type="application/zip", headers=named)
+
+
+def _pieces(content: IO[bytes]) -> Iterator[bytes]:
+    with content:
+        content.seek(0)
+        while piece := content.read(_PIECE):
+            yield piece
 
 
 def _add_uploads(app: FastAPI, server: _Server) -> None:
@@ -309,7 +343,8 @@ def _add_uploads(app: FastAPI, server: _Server) -> None:
             with file.open("xb") as target:
                 async for piece in request.stream():
                     target.write(piece)
-            facts = await server.work(lambda: _columns(file, FORMATS[ending], name))
+            async with server.looks:
+                facts = await look(file, FORMATS[ending], name, server.limits.preview_seconds)
             record = server.store.add_upload(id, name, file, facts)
             kept = True
         finally:
@@ -324,18 +359,6 @@ def _add_uploads(app: FastAPI, server: _Server) -> None:
     @app.delete("/api/uploads/{id}", status_code=204)
     def remove_upload(id: str) -> None:
         server.store.remove_upload(id)
-
-
-def _columns(file: Path, kind: str, name: str) -> dict[str, Any]:
-    """What a person needs to choose columns: their names, guesses, and the first rows."""
-    table = read_table(str(file), kind, called=name)
-    columns = list(table.columns)
-    rows = [[str(table.columns[column][i])[:200] for column in columns] for i in range(min(_PREVIEW, len(table)))]
-    try:
-        text, label = guess_columns(table, None, None)
-    except InputError:
-        text, label = None, None
-    return {"format": kind, "rows": len(table), "columns": columns, "text": text, "label": label, "preview": rows}
 
 
 def _add_runs(app: FastAPI, server: _Server) -> None:

@@ -47,6 +47,8 @@ class Limits:
     trainings: int = 1  # at once; more wait
     waiting: int = 16  # trainings that may wait
     answer_seconds: float = 60.0  # to predict or explain
+    preview_seconds: float = 300.0  # to read an upload
+    previews: int = 2  # at once; more wait
 
 
 def is_loopback(host: str) -> bool:
@@ -104,7 +106,7 @@ class Guard:
         if self.hosts and host not in self.hosts:
             raise _Refused(421, f"the host must be one of {', '.join(sorted(self.hosts))}; saw {host[:80]!r}.")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and _place_of(origin) != headers.get("host"):
             raise _Refused(403, f"requests of other sites are refused; saw the origin {origin[:80]!r}.")
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not _is_visit(scope, headers):
             raise _Refused(403, "requests of other sites are refused.")
@@ -126,8 +128,8 @@ class Guard:
         upload = scope["path"] == "/api/uploads"
         most = self.limits.upload if upload else self.limits.body
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > most:
-            raise _Refused(413, f"a request may have {most:,} bytes; saw {int(length):,}.")
+        if length.isdecimal() and (len(length) > 15 or int(length) > most):
+            raise _Refused(413, f"a request may have {most:,} bytes; saw {length[:40]}.")
         loop = asyncio.get_running_loop()
         ends = loop.time() + self.limits.body_seconds
         seen, whole = 0, False
@@ -153,6 +155,13 @@ class Guard:
 def _name_of(host: str) -> str:
     """The host without its port."""
     return host if host.endswith("]") else host.rpartition(":")[0] or host
+
+
+def _place_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _is_visit(scope: Scope, headers: dict[str, str]) -> bool:

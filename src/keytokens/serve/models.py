@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,9 @@ from ..errors import InputError
 from ..files import sync_folder, write_new
 from ..persist import load
 from ..report.explorer import explorer_parts
-from .store import Store
+from .store import NotThere, Store, check_names
 
-__all__ = ["take_in", "write_model"]
+__all__ = ["Shelf", "take_in", "write_model"]
 
 
 def write_model(folder: Path, clf: KeyTokenClassifier, name: str, parts: Mapping[str, bytes], **more: Any) -> None:
@@ -46,9 +48,59 @@ def take_in(store: Store, model: Path) -> str:
     clf = load(model)
     if not isinstance(clf, KeyTokenClassifier):
         raise InputError(f"serve: {str(model)!r} must be a model of texts; saw a {type(clf).__name__}.")
+    check_names("labels", clf.classes_.tolist())
     id = hashlib.sha256((model / "model.json").read_bytes()).hexdigest()[:16]
     if not any(record["id"] == id for record in store.models()):
         name = model.resolve().name
         write_model(store.building_folder(id), clf, name, explorer_parts(clf.page_model(), name)[0])
         store.add_model(id)
     return id
+
+
+class Shelf:
+    """The models asked for last, in memory; safe for threads. One that left the store leaves the shelf too."""
+
+    def __init__(self, store: Store, most: int) -> None:
+        self._store = store
+        self._most = most
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()  # one at a time: a crowd that asks for one model reads it once
+
+    def model(self, id: str) -> Any:
+        self._store.model(id)
+        found = self._found(id)
+        if found is None:
+            with self._loading:
+                found = self._found(id) or self._load(id)
+        return found
+
+    def forget(self, id: str) -> None:
+        """After its row has gone."""
+        with self._lock:
+            self._kept.pop(id, None)
+
+    def _found(self, id: str) -> Any:
+        with self._lock:
+            if id in self._kept:
+                self._kept.move_to_end(id)
+            return self._kept.get(id)
+
+    def _load(self, id: str) -> Any:
+        try:
+            clf = load(self._store.model_folder(id) / "model")
+            with self._lock:
+                self._kept[id] = clf
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
+        finally:
+            self._check(id)
+        return clf
+
+    def _check(self, id: str) -> None:
+        """Removed while it was loaded: it must not stay, and the answer is that it is not there."""
+        try:
+            self._store.model(id)
+        except NotThere:
+            self.forget(id)
+            raise

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import sqlite3
 import sys
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, KeyTokensError
 from .guard import Limits
-from .store import Store, new_id
+from .store import Store, new_id, reason
 
 __all__ = ["Busy", "Runs"]
 
@@ -35,9 +37,14 @@ class Runs:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._latest: dict[str, dict[str, Any]] = {}
         self._changed: dict[str, asyncio.Event] = {}
+        self._stopping: dict[str, tuple[str, str]] = {}  # trainings that were told to end: how, and why
+        self._unsaved: dict[str, dict[str, Any]] = {}  # ends that the store could not write
+        self._closed = False
 
     def start(self, spec: dict[str, Any]) -> str:
         """Queue a training; its id."""
+        if self._closed:
+            raise Busy("runs: the server is about to end.")
         if len(self._waiting) >= self.limits.waiting:
             raise Busy(f"runs: at most {self.limits.waiting} trainings may wait. Cure: wait for one to end.")
         self.store.upload(spec["upload"])  # refuses an id that there is not
@@ -50,33 +57,29 @@ class Runs:
     def cancel(self, id: str) -> None:
         """End a training, or take it out of the queue; one that has ended stays as it is."""
         self.store.run(id)
-        if id in self._waiting:
-            self._waiting.remove(id)
-            self._end(id, "cancelled", "cancelled before it began")
-        elif id in self._tasks:
-            self._tasks[id].cancel()
+        self._stop(id, "cancelled", "cancelled")
 
     async def close(self) -> None:
-        for id in list(self._waiting):
-            self.cancel(id)
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """End all trainings; whoever listens hears it, and nothing starts any more."""
+        self._closed = True
+        for id in [*self._waiting, *self._tasks]:
+            self._stop(id, "interrupted", "the server ended")
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def latest(self, id: str) -> dict[str, Any]:
         """The run with what was heard of it last."""
-        record = self.store.run(id)
-        return {**record, "progress": self._latest.get(id)}
+        record = {**self.store.run(id), **self._unsaved.get(id, {})}
+        return {**record, "progress": self._latest.get(id, {"stage": record["state"]})}
 
     async def events(self, id: str) -> AsyncIterator[dict[str, Any]]:
-        """The run now and after each change, until it has ended; None-like heartbeats in between."""
+        """The run now and after each change, until it has ended; an empty record after a long silence."""
         while True:
-            event = self._changed.setdefault(id, asyncio.Event())
             record = self.latest(id)
-            yield record
             if record["state"] in ENDED:
+                yield record
                 return
+            event = self._changed.setdefault(id, asyncio.Event())  # before the record goes out: no change is missed
+            yield record
             while True:
                 try:
                     await asyncio.wait_for(event.wait(), HEARTBEAT)
@@ -84,25 +87,45 @@ class Runs:
                 except TimeoutError:
                     yield {}
 
+    def _stop(self, id: str, state: str, message: str) -> None:
+        """Take a training out of the queue, or tell its task, once: a second word would not let it clean up."""
+        if id in self._waiting:
+            self._waiting.remove(id)
+            self._end(id, state, f"{message} before it began")
+        elif id in self._tasks and id not in self._stopping:
+            self._stopping[id] = state, message
+            self._tasks[id].cancel()
+
     def _say(self, id: str, progress: dict[str, Any]) -> None:
         self._latest[id] = progress
+        self._wake(id)
+
+    def _wake(self, id: str) -> None:
         event = self._changed.pop(id, None)
         if event is not None:
             event.set()
 
     def _end(self, id: str, state: str, message: str = "", model: str | None = None) -> None:
-        self.store.set_run(id, state, message, model)
-        self._say(id, {"stage": state})
+        """A run ends for its listeners even where the store cannot write it down (a full disk)."""
+        try:
+            self.store.set_run(id, state, message, model)
+        except sqlite3.Error:
+            self._unsaved[id] = {"state": state, "message": message, "model": model}
+        self._latest.pop(id, None)
+        self._wake(id)
 
     def _pump(self) -> None:
         while self._waiting and len(self._tasks) < self.limits.trainings:
             id = self._waiting.popleft()
             task = asyncio.get_running_loop().create_task(self._train(id))
             self._tasks[id] = task
-            task.add_done_callback(lambda _, id=id: self._over(id))
+            task.add_done_callback(functools.partial(self._over, id))
 
-    def _over(self, id: str) -> None:
+    def _over(self, id: str, task: asyncio.Task[None]) -> None:
         del self._tasks[id]
+        stopped = self._stopping.pop(id, None)
+        if task.cancelled() and stopped:  # before its first step, so that nothing of it ran
+            self._end(id, *stopped)
         self._pump()
 
     async def _train(self, id: str) -> None:
@@ -116,7 +139,11 @@ class Runs:
             else:
                 self._end(id, "failed", message)
         except asyncio.CancelledError:
-            self._end(id, "cancelled", "cancelled")
+            self._end(id, *self._stopping.get(id, ("interrupted", "the server ended")))
+        except KeyTokensError as error:
+            self._end(id, "failed", str(error))
+        except (OSError, sqlite3.Error) as error:
+            self._end(id, "failed", f"the store cannot be written: {reason(error)}.")
         except Exception as error:
             self._end(id, "failed", f"the training ended unexpectedly ({type(error).__name__}).")
             raise

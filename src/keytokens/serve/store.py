@@ -18,15 +18,15 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, KeyTokensError
+from ..errors import DataError, InputError, KeyTokensError
 from ..files import sync_folder, writing
 
-__all__ = ["NotThere", "Store", "new_id"]
+__all__ = ["NotThere", "Store", "check_names", "new_id", "reason"]
 
 _ID = re.compile(r"[0-9a-f]{16}\Z")
 _TABLES = """
@@ -45,6 +45,19 @@ class NotThere(KeyTokensError, LookupError):
 
 def new_id() -> str:
     return secrets.token_hex(8)
+
+
+def reason(error: Exception) -> str:
+    """Why the system refused, in its words and without a path."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(said.split()).lower() or type(error).__name__
+
+
+def check_names(what: str, names: Iterable[Any]) -> None:
+    """Labels and columns go to browsers as JSON; half a character (a lone surrogate) could not be written there."""
+    for name in names:
+        if isinstance(name, str) and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise DataError(f"serve: {what} must be whole characters; saw {name[:80]!r}. Cure: rename it.")
 
 
 class Store:
@@ -90,13 +103,19 @@ class Store:
         return self.folder / "models" / f".{_checked(id, 'model')}.building"
 
     def add_model(self, id: str) -> dict[str, Any]:
-        """Make a built folder the model's own and write its row."""
-        target = self.model_folder(id)
-        if not target.exists():
-            self.building_folder(id).rename(target)
+        """Make a built folder the model's own and write its row; if that fails, it is a built folder again."""
+        building, target = self.building_folder(id), self.model_folder(id)
+        built = not target.exists()
+        if built:
+            building.rename(target)
             sync_folder(target.parent)
-        facts = json.loads((target / "facts.json").read_text("utf-8"))
-        self._write("INSERT OR REPLACE INTO models VALUES (?, ?, ?)", (id, time.time(), json.dumps(facts)))
+        try:
+            facts = json.loads((target / "facts.json").read_text("utf-8"))
+            self._write("INSERT OR REPLACE INTO models VALUES (?, ?, ?)", (id, time.time(), json.dumps(facts)))
+        except BaseException:
+            if built:
+                target.rename(building)
+            raise
         return self.model(id)
 
     def discard_building(self, id: str) -> None:
@@ -111,13 +130,17 @@ class Store:
         return _model_record(self._one("SELECT * FROM models WHERE id = ?", id, "model"))
 
     def remove_model(self, id: str) -> None:
-        """The row goes first: a folder without a row would come back, so it is renamed before it is deleted."""
+        """The folder is renamed first: one without a row would come back. All is as before if the row cannot go."""
         folder = self.model_folder(id)
         self.model(id)
         away = folder.with_name(f".{id}.removed")
         with suppress(FileNotFoundError):
             folder.rename(away)
-        self._write("DELETE FROM models WHERE id = ?", (id,))
+        try:
+            self._write("DELETE FROM models WHERE id = ?", (id,))
+        except BaseException:
+            away.rename(folder)
+            raise
         shutil.rmtree(away, ignore_errors=True)
 
     # --- uploads ---

@@ -24,6 +24,7 @@ from ..report.explorer import explorer_parts
 from ..tables import guess_columns, labels_of, read_table, texts_of
 from ..validate import check_labels
 from .models import write_model
+from .store import check_names, reason
 
 __all__ = ["build_model", "main"]
 
@@ -40,6 +41,7 @@ def build_model(task: dict[str, Any], say: Say) -> None:
     assert label_column is not None
     texts, labels = texts_of(table, text_column), labels_of(table, label_column)
     check_labels("fit", labels, len(texts))
+    check_names("labels", labels)
     options = {**task["options"], "random_state": SEED}
     model = KeyTokenClassifier(**options)
     model.check_options()
@@ -106,6 +108,8 @@ def main() -> None:
         say({"stage": "done"})
     except KeyTokensError as error:
         say({"stage": "failed", "message": " ".join(str(error).split())})
+    except OSError as error:
+        say({"stage": "failed", "message": f"the store cannot be written: {reason(error)}."})
     except MemoryError:
         say({"stage": "failed", "message": "not enough memory for this much data."})
     sys.stdout.flush()

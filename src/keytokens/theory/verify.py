@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import refusal
-from . import claims as folder  # loaded now: later it would take the place of the function of its name on the shelf
 from .claim import Claim, Verdict, judge
 
 __all__ = ["Verdicts", "claims", "verify"]
@@ -19,7 +18,7 @@ FAMILIES = ("margins", "descents", "paths", "joint", "embeddings", "flows", "set
 
 def claims(ids: Sequence[str] = ()) -> list[Claim[Any]]:
     """The claims with these ids, or all of them; an id may be a prefix that ends in a full stop, as in "mm."."""
-    every = [claim for family in FAMILIES for claim in import_module(f".{family}", folder.__name__).CLAIMS]
+    every = [claim for family in FAMILIES for claim in import_module(f".families.{family}", __package__).CLAIMS]
     if not ids:
         return every
     chosen = [claim for claim in every if any(_named(claim.id, wanted) for wanted in ids)]
