@@ -2,7 +2,8 @@
 #   make demo     install, then train, score and explain on real film reviews
 #   make test     lint, types, tests, browser tests
 #   make figures  compute, draw and check every figure, into figures/
-#   make lint types coverage bench clean
+#   make verify   run every theorem;  make mutants: break the formulas, see which claims notice
+#   make lint types format coverage bench clean
 #   make PYTHON=python3.12 VENV=.venv312 test     with another Python, in another environment
 
 PYTHON ?= python3
@@ -20,7 +21,7 @@ figures: $(VENV)/.plot
 	$(BIN)/keytokens figure --all -o figures
 
 test: lint types $(VENV)/.dev
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

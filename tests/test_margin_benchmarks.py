@@ -87,4 +87,4 @@ def test_ratios_are_taken_round_by_round():
         for k, pair in enumerate([(1.0, 3.0), (2.0, 10.0)])
         for name, seconds in zip(("flow", "torch"), pair, strict=True)
     ]
-    assert descents.ratios(records, "E1", "flow", "torch") == [3.0, 5.0]
+    assert descents.ratios(records, "E1", "flow", "torch", "seconds") == [3.0, 5.0]

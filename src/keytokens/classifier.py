@@ -230,8 +230,8 @@ class AttentionClassifier(_Attention):
     Attributes
     ----------
     classes_, attention_ (V,), values_ (1 or K, V), intercept_, log_sink_, mean_attention_, class_counts_ (K, V),
-    n_iter_, status_ (a sentence), history_ (the objective at the start and after each step); with `parameters="embeddings"` also
-    E_ (V, d), p_ (d,) and v_ (1 or K, d) as they were trained.
+    n_iter_, status_ (a sentence), history_ (the objective at the start and after each step); with
+    `parameters="embeddings"` also E_ (V, d), p_ (d,) and v_ (1 or K, d) as they were trained.
 
     Examples
     --------

@@ -196,6 +196,6 @@ def test_statuses_are_sentences():
         "OUT_OF_STEPS": "stopped after the given number of steps",
         "NOT_FINITE": "stopped: the objective became infinite or not a number",
         "FAR_ENOUGH": "stopped: the parameters reached the given norm",
-        "STATIONARY": "ended in a stationary point: the gradient is zero there",
+        "STATIONARY": "ended near a stationary point: the gradient is zero there, or turns back a short way ahead",
         "LOST": "stopped: the path cannot be followed any further in this arithmetic",
     }

@@ -15,12 +15,17 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
-
-import uvicorn
-
 from keytokens import KeyTokenClassifier
-from keytokens.serve import Limits, Store, create_app
+
+from ..conftest import skip_or_fail
+
+try:
+    import fastapi  # noqa: F401
+    import uvicorn
+
+    from keytokens.serve import Limits, Store, create_app
+except ImportError:
+    skip_or_fail("the extra `serve` is not installed")
 
 GOOD, BAD, NEUTRAL = ["great", "fine", "lovely"], ["awful", "dull", "bad"], ["film", "plot", "actor", "the", "a"]
 

@@ -28,8 +28,12 @@ def test_train_predict_explain(server, trained, tmp_path):
     answer = server.post(f"/api/models/{trained}/predict", {"texts": texts}).json
     assert answer["labels"] == clf.predict(texts).tolist()
     assert answer["probabilities"] == clf.predict_proba(texts).tolist()
-    explained = server.post(f"/api/models/{trained}/explain", {"texts": texts}).json["explanations"]
-    assert explained == [json.loads(json.dumps(clf.explain(text).to_dict())) for text in texts]
+    for words in (False, True):
+        asked = {"texts": texts, "words": words}
+        explained = server.post(f"/api/models/{trained}/explain", asked).json["explanations"]
+        assert explained == [json.loads(json.dumps(clf.explain(text).to_dict(words))) for text in texts]
+        assert all(("flip_words" in record) == words for record in explained)
+    assert "flip_words" not in server.post(f"/api/models/{trained}/explain", {"texts": ["a"]}).json["explanations"][0]
 
 
 def test_downloads(server, trained, tmp_path):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from tqdm.auto import tqdm
 
+from ..files import write_whole
+from ..report.theorems import verdicts_page
 from ..theory import Verdict, claims
 from ..theory import verify as verify_claims
 from .common import JsonOption, say, show_json
@@ -19,6 +22,7 @@ def verify(
         list[str] | None, typer.Argument(help="Ids of claims, or families as in mm.; all by default.")
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Random instances per claim.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the verdicts as a page, too.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Run every executable theorem: are its hypotheses met, does its conclusion hold, by how much?"""
@@ -32,6 +36,8 @@ def verify(
                 bar.set_description(verdict.id)
 
         found = verify_claims(claim or (), seeds, tick)
+    if html is not None:
+        write_whole(html, verdicts_page(found).encode("utf-8"))
     if json:
         show_json(found.to_dict())
     else:

@@ -224,8 +224,9 @@ class Explanation(Explained):
         silent = "" if votes.tokens else f"The text has no known token: {why}."
         return Certificate(self.prediction, votes, *self._sets, votes.tokens, silent)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain data for JSON; the sets of words included."""
+    def to_dict(self, words: bool = True) -> dict[str, Any]:
+        """Everything, as plain data for JSON; without the sets of words, which take longest, if they are not wanted."""
+        found = {"sufficient_words": self.sufficient_words, "flip_words": self.flip_words} if words else {}
         return {
             "schema": 1,
             "text": self.text,
@@ -234,7 +235,6 @@ class Explanation(Explained):
             "tokens": [token._asdict() for token in self.tokens],
             "sufficient": self.sufficient.to_dict(),
             "flip": self.flip.to_dict(),
-            "sufficient_words": self.sufficient_words.to_dict(),
-            "flip_words": self.flip_words.to_dict(),
+            **{name: one.to_dict() for name, one in found.items()},
             "certificate": self.certificate.to_dict(),
         }

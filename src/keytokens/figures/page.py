@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 from collections.abc import Sequence
 
-from ..report.style import CSS, DIGEST
+from ..report.plain import FAIL, plain_page
 from .figure import Check, numbered_notes
 from .gallery import Made
 from .look import DPI
@@ -19,18 +18,6 @@ INTRO = """\
 Every figure here was computed, drawn and checked by one command. A check compares a number of the figure with what \
 is known: from the paper, from its published code, or found by us before, by another road. Where two of them \
 differ, a note says which is right."""
-
-_MORE = """
-.keytokens.keytokens .kt-list{margin:0 0 1rem;padding:0;list-style:none;columns:22rem;column-gap:2.6rem}
-.keytokens.keytokens .kt-list li{padding:.1rem 0;break-inside:avoid}
-.keytokens.keytokens img{display:block;max-width:100%;height:auto;background:#fff;padding:.6rem;border-radius:6px;
- border:1px solid var(--kt-line);margin:.4rem 0 .8rem}
-.keytokens.keytokens .kt-fail{color:var(--kt-n-solid);font-weight:650;font-style:italic}
-.keytokens.keytokens ol.kt-notes{margin:.5rem 0 0;padding-left:1.3rem;max-width:50rem}
-.keytokens.keytokens article table td{white-space:nowrap}
-.keytokens.keytokens article table td:first-child{white-space:normal}
-.keytokens.keytokens .kt-scroll{overflow-x:auto}
-"""
 
 
 def index_page(made: Sequence[Made]) -> str:
@@ -46,7 +33,7 @@ def index_page(made: Sequence[Made]) -> str:
         f'<ul class="kt-list">\n{contents}</ul>',
         *map(_article, made),
     ]
-    return _whole("<main>\n" + "\n".join(parts) + "\n</main>")
+    return plain_page(TITLE, "\n".join(parts))
 
 
 def summary(made: Sequence[Made]) -> str:
@@ -95,7 +82,7 @@ def _checks(checks: Sequence[Check]) -> str:
         f'<td class="kt-num">{_escaped(check.seen)}</td>'
         f'<td class="kt-num">{_escaped(check.wanted)}</td>'
         f'<td class="kt-num">{_escaped(check.source)}</td>'
-        f'<td class="kt-num">{"pass" if check.passed else _FAIL}</td>'
+        f'<td class="kt-num">{"pass" if check.passed else FAIL}</td>'
         "</tr>\n"
         for check in checks
     )
@@ -108,11 +95,8 @@ def _checks(checks: Sequence[Check]) -> str:
     return f'<div class="kt-scroll">{table}</div>{below}'
 
 
-_FAIL = '<span class="kt-fail">FAIL</span>'
-
-
 def _mark(passed: bool) -> str:
-    return "" if passed else f" {_FAIL}"
+    return "" if passed else f" {FAIL}"
 
 
 def _name(made: Made) -> str:
@@ -121,25 +105,3 @@ def _name(made: Made) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(text)
-
-
-def _whole(body: str) -> str:
-    more = base64.b64encode(hashlib.sha256(_MORE.encode()).digest()).decode()
-    styles = f"style-src 'sha256-{DIGEST}' 'sha256-{more}'"
-    policy = f"default-src 'none'; {styles}; img-src data:; base-uri 'none'; form-action 'none'"
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{_escaped(TITLE)}</title>
-<style>{CSS}</style>
-<style>{_MORE}</style>
-</head>
-<body class="keytokens kt-page">
-{body}
-</body>
-</html>
-"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,13 +35,14 @@ SHRUNK = "The scalars are trained with a prior that holds back what few document
 DIM, EPOCHS, DOCUMENTS, VOCABULARY, FREQUENT, NAMED, SHOWN = 64, 4, 30_000, 10_000, 100, 4, 4
 
 
-def documents_of(texts: list[str], labels: list[int], most: int) -> tuple[Documents, list[str], sparse.csr_matrix]:
+def documents_of(texts: list[str], labels: list[int], most: int) -> tuple[Documents, Sequence[str], sparse.csr_matrix]:
     """Texts as sequences of the most frequent words (their order does not matter), the words, and the counts."""
     vocabulary, counts = build(texts, Limits((1, 1), (1,), max_tokens=most), 2)
     filled = np.flatnonzero(np.diff(counts.indptr))
     counts = sparse.csr_matrix(counts[filled].astype(np.float64))
     rows = np.split(
-        np.repeat(counts.indices, counts.data.astype(int)), np.cumsum(counts.sum(axis=1).A1.astype(int))[:-1]
+        np.repeat(counts.indices.astype(np.intp), counts.data.astype(int)),
+        np.cumsum(counts.sum(axis=1).A1.astype(int))[:-1],
     )
     y = np.asarray(labels, np.float64)[filled]
     return Documents(tuple(rows), y, counts.shape[1]), vocabulary.tokens, counts
@@ -102,7 +104,7 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
     }
 
 
-def _selected(data: Documents, names: list[str], logits: Vector) -> dict[str, Any]:
+def _selected(data: Documents, names: Sequence[str], logits: Vector) -> dict[str, Any]:
     """Of a few documents: the fewest words that hold half of the attention."""
     Q = attention(data, logits)
     rows = []

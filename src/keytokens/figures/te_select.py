@@ -104,7 +104,7 @@ def checks(tables: Tables) -> list[Check]:
     ]
     for k in range(len(ends["eta"])):
         case = (int(ends["positives"][k]), int(ends["negatives"][k]), int(ends["eta"][k]), float(ends["c"][k]))
-        selected, loss = ENDS[case]  # type: ignore[index]
+        selected, loss = ENDS[case]
         name = "{}+{} tokens, η = {}, c = {:g}".format(*case)
         limit = ends["best"][k] if selected == 1 else ends["alternative"][k]
         found += [

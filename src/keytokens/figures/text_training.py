@@ -75,13 +75,20 @@ def checks(tables: Tables) -> list[Check]:
         Check("soft share at the end", rows["soft_share"][-1], 0.7, 0, OURS, rule=Rule.AT_MOST),
         Check(
             "Spearman of step and soft share",
-            spearmanr(rows["step"], rows["soft_share"])[0],
+            float(spearmanr(rows["step"], rows["soft_share"])[0]),
             -0.9,
             0,
             PAPER,
             rule=Rule.AT_MOST,
         ),
-        Check("Spearman of step and norm", spearmanr(rows["step"], rows["norm"])[0], 0.9, 0, PAPER, rule=Rule.AT_LEAST),
+        Check(
+            "Spearman of step and norm",
+            float(spearmanr(rows["step"], rows["norm"])[0]),
+            0.9,
+            0,
+            PAPER,
+            rule=Rule.AT_LEAST,
+        ),
     ]
 
 

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import IO, Annotated, Any, TypeVar
 
@@ -54,7 +54,7 @@ class ModelRecord(_Record):
     created: float
     classes: list[Any]
     tokens: int
-    texts: int
+    texts: int | None
     bytes: int
     score: dict[str, Any] | None
 
@@ -127,6 +127,10 @@ class Texts(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     texts: list[str]
+
+
+class ExplainRequest(Texts):
+    words: bool = Field(False, description="Also the sets of words, which can take a second for a long text.")
 
 
 class Prediction(BaseModel):
@@ -293,14 +297,15 @@ def _add_models(app: FastAPI, server: _Server) -> None:
 
         return await server.work(job)
 
-    @app.post("/api/models/{id}/explain")
-    async def explain(id: str, request: Texts) -> Explanations:
-        """The record of each text's explanation, as `keytokens explain --json` prints it."""
+    @app.post("/api/models/{id}/explain", response_model=Explanations)
+    async def explain(id: str, request: ExplainRequest) -> Response:
+        """The record of each text's explanation; with `words`, as `keytokens explain --json` prints it."""
         texts = server.checked(request.texts)
 
-        def job() -> Explanations:
+        def job() -> Response:
+            """The records are plain data of ours: written here, in the thread, and not checked once more."""
             clf = server.shelf.model(id)
-            return Explanations(explanations=[clf.explain(text).to_dict() for text in texts])
+            return JSONResponse({"explanations": [clf.explain(text).to_dict(request.words) for text in texts]})
 
         return await server.work(job)
 
@@ -308,17 +313,20 @@ def _add_models(app: FastAPI, server: _Server) -> None:
     def download(id: str) -> Response:
         """The model directory as a zip file."""
         server.store.model(id)
-        content = tempfile.SpooledTemporaryFile(_IN_MEMORY)
-        try:
-            with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-                for file in sorted((server.store.model_folder(id) / "model").iterdir()):
-                    archive.write(file, f"model/{file.name}")
-        except BaseException:
-            content.close()
-            raise
-        size = content.tell()
+        content, size = _zipped(server.store.model_folder(id) / "model")
         named = {"content-disposition": 'attachment; filename="model.zip"', "content-length": str(size)}
         return StreamingResponse(_pieces(content), media_type="application/zip", headers=named)
+
+
+def _zipped(folder: Path) -> tuple[IO[bytes], int]:
+    """A zip file without a name, and its size; a large one is not held in memory."""
+    with ExitStack() as if_it_fails:
+        content = if_it_fails.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY))
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(folder.iterdir()):
+                archive.write(file, f"{folder.name}/{file.name}")
+        if_it_fails.pop_all()
+    return content, content.tell()
 
 
 def _pieces(content: IO[bytes]) -> Iterator[bytes]:

@@ -57,7 +57,7 @@ class Runs:
     def cancel(self, id: str) -> None:
         """End a training, or take it out of the queue; one that has ended stays as it is."""
         self.store.run(id)
-        self._stop(id, "cancelled", "cancelled")
+        self._stop(id, "cancelled", "by request")
 
     async def close(self) -> None:
         """End all trainings; whoever listens hears it, and nothing starts any more."""
@@ -91,7 +91,7 @@ class Runs:
         """Take a training out of the queue, or tell its task, once: a second word would not let it clean up."""
         if id in self._waiting:
             self._waiting.remove(id)
-            self._end(id, state, f"{message} before it began")
+            self._end(id, state, f"{message}, before it began")
         elif id in self._tasks and id not in self._stopping:
             self._stopping[id] = state, message
             self._tasks[id].cancel()

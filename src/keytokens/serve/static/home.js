@@ -55,7 +55,7 @@ async function showModels() {
   $("model-list").replaceChildren(
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Models" },
       h("table", null,
-        h("thead", null, h("tr", null, head.map((name) => h("th", { scope: "col" }, name)))),
+        h("thead", null, h("tr", null, head.map((name, i) => h("th", { scope: "col", class: i >= 2 && i <= 4 ? "num" : null }, name)))),
         h("tbody", null, models.map(modelRow)))),
   );
 }
@@ -197,5 +197,5 @@ $("theme").addEventListener("click", () => {
   $("theme").textContent = `Theme: ${THEMES[theme]}`;
 });
 
-attempt(showModels);
-attempt(showRuns);
+await Promise.all([attempt(showModels), attempt(showRuns)]);
+document.documentElement.dataset.ready = "";
