@@ -88,3 +88,14 @@ def test_ratios_are_taken_round_by_round():
         for name, seconds in zip(("flow", "torch"), pair, strict=True)
     ]
     assert descents.ratios(records, "E1", "flow", "torch", "seconds") == [3.0, 5.0]
+
+
+@pytest.mark.parametrize("away, seconds, said", [(1e-7, 1.0, "kept"), (1e-5, 1.0, "MISSED"), (1e-7, 4.0, "MISSED")])
+def test_the_loop_is_beaten_in_time_and_in_error(away, seconds, said):
+    records = [
+        {"round": 0, "experiment": experiment, "contender": name, "seconds": taken, "away": error}
+        for experiment in descents.EXPERIMENTS
+        for name, taken, error in (("flow", seconds, away), ("torch", 3.0, 0.1))
+    ]
+    lines = descents.comparison(records, ["flow", "torch"], "seconds").splitlines()[2:]
+    assert [line.split("|")[-2].strip() for line in lines] == [said] * 2

@@ -32,7 +32,7 @@ def test_the_readme_has_python_and_commands():
 
 
 def test_the_readme_commands_run(tmp_path, monkeypatch, capsys):
-    """Commands as printed, on a table of one's own; `verify`, `figure` and `serve` take longer and have their own tests."""
+    """Commands as printed, on a table of one's own; those that take longer have tests of their own."""
     import shlex
 
     from keytokens.cli.app import run

@@ -12,7 +12,10 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -41,6 +44,12 @@ def spec(upload: str) -> dict[str, object]:
     return {"upload": upload, "text": None, "label": None, "title": "", "options": {}}
 
 
+def in_a_loop(story: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread of its own: a browser that is open holds the loop of the main one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, story).result()
+
+
 async def last_state(runs: Runs, id: str) -> str:
     return [record["state"] async for record in runs.events(id) if record][-1]
 
@@ -61,7 +70,7 @@ def test_cancelled_before_the_first_step(tmp_path):
         runs.cancel(id)
         assert store.run(id)["state"] == "cancelled", "one that has ended stays as it is"
 
-    asyncio.run(story())
+    in_a_loop(story())
 
 
 def test_cancelled_again_and_again(tmp_path):
@@ -78,7 +87,7 @@ def test_cancelled_again_and_again(tmp_path):
         assert await asyncio.wait_for(last_state(runs, id), 20) == "cancelled"
         await runs.close()
 
-    asyncio.run(story())
+    in_a_loop(story())
     assert list((tmp_path / "models").iterdir()) == []
 
 
@@ -95,7 +104,7 @@ def test_closing_ends_what_waits_and_what_runs(tmp_path):
         with pytest.raises(Busy, match="about to end"):
             runs.start(spec(upload))
 
-    asyncio.run(story())
+    in_a_loop(story())
     assert {run["state"] for run in store.runs()} == {"interrupted"}
 
 
@@ -113,7 +122,7 @@ def test_a_listener_after_the_end_leaves_nothing(tmp_path):
         assert not runs._latest
         assert not runs._stopping
 
-    asyncio.run(story())
+    in_a_loop(story())
 
 
 def test_an_upload_that_went_while_its_training_waited(tmp_path):
@@ -126,7 +135,7 @@ def test_an_upload_that_went_while_its_training_waited(tmp_path):
         assert await asyncio.wait_for(last_state(runs, id), 20) == "failed"
         return runs.latest(id)
 
-    assert "no upload has the id" in str(asyncio.run(story())["message"])
+    assert "no upload has the id" in str(in_a_loop(story())["message"])
 
 
 def test_a_training_ends_even_if_the_store_cannot_say_so(tmp_path, monkeypatch):
@@ -142,7 +151,7 @@ def test_a_training_ends_even_if_the_store_cannot_say_so(tmp_path, monkeypatch):
         assert await asyncio.wait_for(last_state(runs, id), 20) == "failed"
         return runs.latest(id)
 
-    assert asyncio.run(story())["message"] == "the store cannot be written: database or disk is full."
+    assert in_a_loop(story())["message"] == "the store cannot be written: database or disk is full."
 
 
 def test_ctrl_c_while_a_page_listens(tmp_path):
@@ -245,7 +254,7 @@ def test_tables_that_no_page_could_show(tmp_path, content, kind, why):
     file = tmp_path / "file"
     file.write_text(content)
     with pytest.raises(DataError, match=why):
-        asyncio.run(look(file, kind, "file", 60))
+        in_a_loop(look(file, kind, "file", 60))
 
 
 def test_half_characters_in_cells_and_labels(server):
@@ -263,7 +272,7 @@ def test_a_look_that_takes_too_long_is_ended(tmp_path):
     file = tmp_path / "a.csv"
     file.write_bytes(table())
     with pytest.raises(DataError, match="took too long"):
-        asyncio.run(look(file, "csv", "a.csv", 0.0))
+        in_a_loop(look(file, "csv", "a.csv", 0.0))
 
 
 # --- models
