@@ -26,7 +26,7 @@ than the basin; but a radius is needed, because close to the origin the directio
 EDGES = """\
 Far out the edge is the line p₂ = p₁/10 + log(30/37), where the pulls of the two losing tokens add up to its own \
 direction; so 4.515° at R = 10 and 5.599° at R = 107, and bisection finds the same with steps of 0.05, 0.1, 0.3 and \
-1. The specification prints 4.50° and 5.58°, which is 0.015° and 0.02° too low; we do not know why."""
+1. An earlier table had 4.50° and 5.58°, which is 0.015° and 0.02° too low; we do not know why."""
 NAMED = (5.0, 10.0, 50.0, 107.0)
 LARGEST = 200.0
 

@@ -28,7 +28,7 @@ loss; markers are runs of 1,000 steps. With C = 100 and the logistic loss the le
 FLOOR = """\
 After 1,000 steps exact descent has left the ray (1, −1) at p₂ = −47.04 and turned to (1, 0), as the formula has it. \
 cos = 0.7071, still on the ray, belongs to a run with a floor, which stops at |p| = 17."""
-HALF_LOG_2 = "½ log 2 = 0.34657; the specification prints 0.3465, cut and not rounded."
+HALF_LOG_2 = "½ log 2 = 0.34657; an earlier table had 0.3465, cut and not rounded."
 NOTES = {"0.3466": HALF_LOG_2, "-47.0": FLOOR}
 LOSSES: tuple[MarginLoss, ...] = (Correlation(), Logistic(), Exponential())
 DRAWN = tuple(range(1, 11))

@@ -25,7 +25,7 @@ LUCK = """\
 Six other draws selected every token at η = 200 and 1000. With 100 documents that is luck: an irrelevant token may \
 have a larger signed frequency than an important one, as in one of our draws; 64 K² (T − 1)/M = 1,024 documents would \
 keep four standard deviations between them."""
-# selected fraction and final loss of the specification: positives, negatives, eta, c
+# selected fraction and final loss of an earlier draw: positives, negatives, eta, c
 ENDS = {
     (5, 1, 100, 0): (1.0, 0.1269),
     (5, 1, 100, 0.5): (1.0, 0.1269),

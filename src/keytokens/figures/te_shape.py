@@ -100,7 +100,7 @@ def _closed(tables: Tables) -> list[Check]:
                 Check(f"p*·v, unbalanced, run {k - 3}", closed["along_v"][k], closed["along_v_form"][k], 0.1, OURS)
             )
             continue
-        note = "The specification's solver measured {:.4f} on another draw.".format(SOLVED[f"{K},{M},{d}"])
+        note = "Another draw had {:.4f}.".format(SOLVED[f"{K},{M},{d}"])
         near = 0.05 if d < 4096 else 0.006
         found += [
             Check(f"margin, K = {K}, M = {M}, d = {d}", closed["margin"][k], np.sqrt(1 / K + 1 / M), near, OURS, note),
