@@ -31,7 +31,9 @@ posteriors{balanced}. Above: E and p in dimension 64 trained by Adam, v fixed, a
 model with two scalars a token, as keytokens trains it (no sink). Left: values grow with the difference. Right: \
 attention logits are large at both ends, the U shape of the paper. Names: the strongest words of both arms. \
 Settings are ours."""
-SHRUNK = "The scalars are trained with a prior that holds back what few documents say; embeddings are trained freely."
+SHRUNK = """\
+The scalars are trained with a prior that holds back what few documents say; embeddings are trained freely. This bar \
+was set after the numbers were known: on IMDB and Yelp reviews the scalars miss those of the embeddings."""
 DIM, EPOCHS, DOCUMENTS, VOCABULARY, FREQUENT, NAMED, SHOWN = 64, 4, 30_000, 10_000, 100, 4, 4
 
 
