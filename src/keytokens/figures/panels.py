@@ -55,7 +55,7 @@ def _name(axes: Axes, delta: Vector, y: Vector, named: Sequence[tuple[int, str]]
     if named and not rising:  # room above the cloud
         low, high = axes.get_ylim()
         axes.set_ylim(low, high + 0.3 * (high - low))
-    places = {True: ((0.3, 0.2, "left"), (0.55, 0.96, "right")), False: ((0.3, 0.96, "left"), (0.7, 0.96, "right"))}
+    places = {True: ((0.3, 0.2, "left"), (0.55, 0.96, "right")), False: ((0.22, 0.96, "left"), (0.78, 0.96, "right"))}
     for (x, top, side), arm in zip(places[rising], (-1, 1), strict=True):
         mine = sorted((one for one in named if delta[one[0]] * arm > 0), key=lambda one: -y[one[0]])
         for row, (k, text) in enumerate(mine):

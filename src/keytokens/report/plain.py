@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 
-from .style import CSS, DIGEST
+from .style import CSS, DIGEST, digest
 
 __all__ = ["FAIL", "plain_page"]
 
@@ -27,8 +25,7 @@ _MORE = """
 
 def plain_page(title: str, content: str) -> str:
     """A whole page; the title is text, the content markup."""
-    more = base64.b64encode(hashlib.sha256(_MORE.encode()).digest()).decode()
-    styles = f"style-src 'sha256-{DIGEST}' 'sha256-{more}'"
+    styles = f"style-src 'sha256-{DIGEST}' 'sha256-{digest(_MORE)}'"
     policy = f"default-src 'none'; {styles}; img-src data:; base-uri 'none'; form-action 'none'"
     return f"""<!DOCTYPE html>
 <html lang="en">

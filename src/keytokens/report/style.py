@@ -5,9 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 
-__all__ = ["CSS", "DIGEST", "LEVELS"]
+__all__ = ["CSS", "DIGEST", "LEVELS", "digest"]
 
 LEVELS = 8  # shades of each side
+
+
+def digest(text: str) -> str:
+    """The hash by which a content-security policy allows a style or a script."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
 
 _LIGHT = """
 --kt-paper:#fff;--kt-card:#f5f7fa;--kt-ink:#15181d;--kt-soft:#59616d;--kt-line:#d9dee5;
@@ -107,4 +113,4 @@ def _shades() -> str:
 
 
 CSS = "\n" + _themes() + (_RULES + _shades()).replace("&", ".keytokens.keytokens") + "\n"
-DIGEST = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()
+DIGEST = digest(CSS)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 from importlib.resources import files
 
 from ..report.explorer import style
+from ..report.style import digest
 
 __all__ = ["home_page"]
 
@@ -16,18 +15,14 @@ def _read(name: str) -> str:
     return files(__package__).joinpath("static", name).read_text("utf-8").replace("\r\n", "\n")
 
 
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 @functools.cache
 def home_page() -> str:
     """One page with its script and style inside, allowed by their hashes; it talks to its own server only."""
     script, look = "\n" + _read("home.js"), style() + _read("home.css")
     policy = [
         "default-src 'none'",
-        f"script-src 'sha256-{_digest(script)}'",
-        f"style-src 'sha256-{_digest(look)}'",
+        f"script-src 'sha256-{digest(script)}'",
+        f"style-src 'sha256-{digest(look)}'",
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",

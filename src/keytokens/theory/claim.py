@@ -83,7 +83,6 @@ class Verdict:
     hypotheses_met: int
     undecided: int  # instances where a hypothesis could not be decided: observed, not counted
     worst_excess: float  # over the instances that count; -inf without any
-    observed_excess: float  # over the undecided ones; -inf without any
     tolerance: float
     seconds: float
     failures: tuple[str, ...] = field(default=())  # why it does not hold, a sentence each
@@ -145,7 +144,6 @@ def judge(claim: Claim[Any], seeds: int | None = None, tick: Callable[[], None] 
         met,
         undecided,
         worst,
-        observed,
         claim.tolerance,
         time.perf_counter() - begin,
         tuple(failures),

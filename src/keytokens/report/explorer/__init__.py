@@ -2,14 +2,13 @@
 
 from .model import PageModel
 from .page import explorer_page, style
-from .report import MOST_DOCUMENTS, explorer_parts, report_page, write_report
+from .report import MOST_DOCUMENTS, explorer_parts, write_report
 
 __all__ = [
     "MOST_DOCUMENTS",
     "PageModel",
     "explorer_page",
     "explorer_parts",
-    "report_page",
     "style",
     "write_report",
 ]

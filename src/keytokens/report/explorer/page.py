@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import base64
 import functools
-import hashlib
 import html
 import re
 from collections.abc import Mapping
 from importlib.resources import files
 
+from ..style import digest
 from ..wording import clean, one_line
 
 __all__ = ["explorer_page", "modules", "script", "style"]
@@ -67,8 +67,8 @@ def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, sourc
     """
     policy = [
         "default-src 'none'",
-        f"script-src 'sha256-{_digest(script())}'",
-        f"style-src 'sha256-{_digest(style())}'",
+        f"script-src 'sha256-{digest(script())}'",
+        f"style-src 'sha256-{digest(style())}'",
         "base-uri 'none'",
         "form-action 'none'",
         *(["connect-src 'self'"] if source else []),
@@ -99,7 +99,3 @@ def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, sourc
 </body>
 </html>
 """
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -15,7 +15,7 @@ from .overview import judge, overview
 from .pack import pack
 from .page import explorer_page
 
-__all__ = ["MOST_DOCUMENTS", "explorer_parts", "report_page", "write_report"]
+__all__ = ["MOST_DOCUMENTS", "explorer_parts", "write_report"]
 
 MOST_DOCUMENTS = 2_000
 
@@ -46,19 +46,11 @@ def explorer_parts(
     return {"model": model.packed(), "overview": pack(facts), "documents": documents}, facts
 
 
-def report_page(
-    model: PageModel, texts: Sequence[str], labels: Sequence[Any], P: NDArray[Any], title: str, most: int
-) -> tuple[str, dict[str, Any]]:
-    """The page, and the numbers of its first view."""
-    contents, facts = explorer_parts(model, title, texts, labels, P, most=most)
-    return explorer_page(title, contents), facts
-
-
 def write_report(
     path: Path, model: PageModel, texts: Sequence[str], labels: Sequence[Any], P: NDArray[Any], title: str, most: int
 ) -> dict[str, Any]:
     """Write the page, whole or not at all; returns its numbers with `bytes`, the size of the file."""
-    page, facts = report_page(model, texts, labels, P, title, most)
-    content = page.encode("utf-8")
+    contents, facts = explorer_parts(model, title, texts, labels, P, most=most)
+    content = explorer_page(title, contents).encode("utf-8")
     write_whole(path, content)
     return {**facts, "page": str(path), "bytes": len(content), "whole_size": model.whole_size}
