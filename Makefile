@@ -3,16 +3,18 @@
 #   make test     lint, types, tests, browser tests
 #   make figures  compute, draw and check every figure, into figures/
 #   make verify   run every theorem;  make mutants: break the formulas, see which claims notice
-#   make lint types format coverage bench clean
+#   make bench    beside fastText, scikit-learn, LIME and SHAP; writes docs/benchmarks.md;  also bench-quick, bench-margins
+#   make lint types format coverage clean
 #   make PYTHON=python3.12 VENV=.venv312 test     with another Python, in another environment
 
 PYTHON ?= python3
 VENV ?= .venv
 BENCH := $(VENV)-bench
+QUICK := build/bench-quick
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: verify mutants demo test lint types format coverage bench figures clean check-python
+.PHONY: verify mutants demo test lint types format coverage bench bench-quick bench-margins figures clean check-python
 
 demo: $(VENV)/.demo
 	$(BIN)/keytokens demo
@@ -37,13 +39,31 @@ format: $(VENV)/.dev
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
 
+# Peers in text, then the page docs/benchmarks.md: about half an hour on two quiet cores. KEYTOKENS_DATA names the data.
 bench: $(BENCH)/.ready
-	$(BENCH)/bin/python -m benchmarks.svm
-	$(BENCH)/bin/python -m benchmarks.descents
-	$(BENCH)/bin/python -m benchmarks.bags
+	$(BENCH)/bin/python -m benchmarks.machine
+	$(BENCH)/bin/python -m benchmarks.evaluation
+	$(BENCH)/bin/python -m benchmarks.explaining
 	$(BENCH)/bin/python -m benchmarks.speed
 	$(BENCH)/bin/python -m benchmarks.scaling
 	$(BENCH)/bin/python -m benchmarks.accuracy
+	$(BENCH)/bin/python -m benchmarks.page
+
+# The same on a few texts, into build/: it shows that everything runs, and its figures mean nothing.
+bench-quick: $(BENCH)/.ready
+	$(BENCH)/bin/python -m benchmarks.machine --output $(QUICK)
+	$(BENCH)/bin/python -m benchmarks.evaluation --quick --output $(QUICK)
+	$(BENCH)/bin/python -m benchmarks.explaining --quick --output $(QUICK)
+	$(BENCH)/bin/python -m benchmarks.speed --quick --output $(QUICK)
+	$(BENCH)/bin/python -m benchmarks.scaling --quick --output $(QUICK)
+	$(BENCH)/bin/python -m benchmarks.accuracy --quick --output $(QUICK)
+	$(BENCH)/bin/python -m benchmarks.page --results $(QUICK) --output $(QUICK)/benchmarks.md
+
+# Solvers, descents and bags of vectors beside their own peers; needs PyTorch.
+bench-margins: $(BENCH)/.margins
+	$(BENCH)/bin/python -m benchmarks.svm
+	$(BENCH)/bin/python -m benchmarks.descents
+	$(BENCH)/bin/python -m benchmarks.bags
 
 verify: $(VENV)/.dev
 	$(BIN)/keytokens verify
@@ -81,4 +101,8 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
 	@$(MAKE) --no-print-directory check-python
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip --quiet --disable-pip-version-check install --editable . -r benchmarks/requirements.txt
+	@touch $@
+
+$(BENCH)/.margins: benchmarks/requirements-margins.txt $(BENCH)/.ready
+	$(BENCH)/bin/python -m pip --quiet --disable-pip-version-check install -r benchmarks/requirements-margins.txt
 	@touch $@

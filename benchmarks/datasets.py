@@ -22,11 +22,11 @@ def folder() -> Path:
     return Path(named)
 
 
-def load(name: str) -> tuple[list[str], list[int]]:
-    """Texts and labels of one set, in the order of its file."""
+def load(name: str, documents: int | None = None) -> tuple[list[str], list[int]]:
+    """Texts and labels of one set, in the order of its file: the first so many, or all."""
     from pyarrow import parquet
 
-    columns = parquet.read_table(folder() / FILES[name], columns=["text", "label"])
+    columns = parquet.read_table(folder() / FILES[name], columns=["text", "label"])[:documents]
     return columns["text"].to_pylist(), columns["label"].to_pylist()
 
 

@@ -1,10 +1,6 @@
-"""What the benchmarks share: fresh processes that take turns, clocks, memory, tables.
+"""What the benchmarks share: fresh processes that take turns, clocks, memory, tables."""
 
-`take_turns` runs in the parent, `python -m benchmarks.measure` is the child that measures one contender on IMDB. The
-parent never loads the data: on Linux the peak memory of a child starts from that of its parent.
-"""
-
-import argparse
+import contextlib
 import csv
 import json
 import os
@@ -20,28 +16,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.datasets import load
-from benchmarks.peers import CONTENDERS, KeyTokens
-
 THREADS = 2
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 RESULTS = Path(__file__).parent / "results"
-TYPICAL_WORDS = 174  # the median IMDB review
-SINGLES = 200  # reviews predicted and explained one by one
-
 
 Key = TypeVar("Key", bound=Hashable)
 Record = TypeVar("Record")
 Result = TypeVar("Result")
-
-
-def take_turns(jobs: Mapping[Hashable, Sequence[str]], repeats: int) -> dict[Hashable, dict[str, float]]:
-    """Run every job `repeats` times, the jobs in turn; medians of each figure."""
-    children = {key: lambda _, given=arguments: in_fresh_process(given) for key, arguments in jobs.items()}
-    return {
-        key: {figure: statistics.median(run[figure] for run in runs) for figure in runs[0]}
-        for key, runs in in_rounds(children, repeats).items()
-    }
 
 
 def in_rounds(jobs: Mapping[Key, Callable[[int], Record]], repeats: int) -> dict[Key, list[Record]]:
@@ -53,7 +34,7 @@ def in_rounds(jobs: Mapping[Key, Callable[[int], Record]], repeats: int) -> dict
     return records
 
 
-def in_fresh_process(arguments: Sequence[str], module: str = "benchmarks.measure", threads: int = THREADS) -> Any:
+def in_fresh_process(arguments: Sequence[str], module: str, threads: int = THREADS) -> Any:
     """What a child prints as its last line, a JSON document."""
     command = [sys.executable, "-m", module, *arguments]
     limits = dict.fromkeys(THREAD_LIMITS, str(threads))
@@ -61,34 +42,6 @@ def in_fresh_process(arguments: Sequence[str], module: str = "benchmarks.measure
     if child.returncode:
         raise SystemExit(f"benchmarks: `{' '.join(command[1:])}` failed with exit code {child.returncode}, see above")
     return json.loads(child.stdout.splitlines()[-1])
-
-
-def measure_fit(contender, texts: Sequence[str], labels: Sequence[int]) -> dict[str, float]:
-    """Raw text to fitted model. `loaded_mb` is the memory that libraries and texts took before the fit."""
-    loaded = peak_megabytes()
-    return {
-        "loaded_mb": loaded,
-        "fit_s": seconds(lambda: contender.fit(texts, labels)),
-        "peak_mb": peak_megabytes(),
-    }
-
-
-def measure_use(contender, texts: Sequence[str]) -> dict[str, float]:
-    """Prediction of all texts at once, then of typical texts one by one; explanations where there are any."""
-    typical = sorted(texts, key=lambda text: abs(len(text.split()) - TYPICAL_WORDS))[:SINGLES]
-    figures = {
-        "predict_s": seconds(lambda: contender.predict(texts)),
-        "peak_mb": peak_megabytes(),
-        "predict_one_ms": median_milliseconds(lambda text: contender.predict([text]), typical),
-    }
-    if isinstance(contender, KeyTokens):
-        figures["explain_one_ms"] = median_milliseconds(lambda text: read(contender.model.explain(text)), typical)
-    return figures
-
-
-def read(explanation) -> tuple:
-    """What a reader sees first; parts that are computed on first use are computed here. No sets of words."""
-    return explanation.tokens, explanation.sufficient.size, explanation.flip.size, explanation.certificate.sentence
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -109,6 +62,34 @@ def median_milliseconds(action: Callable[[str], object], texts: Sequence[str]) -
 def peak_megabytes() -> float:
     unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def resident_megabytes() -> float:
+    """What the process holds now; its peak where the system does not say."""
+    return _status("VmRSS") or peak_megabytes()
+
+
+def forget_peak() -> None:
+    """Let the peak begin at what the process holds now, where the system can do that."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_since_megabytes() -> float:
+    """The largest size since `forget_peak`, or since the start where that is not possible."""
+    return _status("VmHWM") or peak_megabytes()
+
+
+def _status(field: str) -> float | None:
+    path = Path("/proc/self/status")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field + ":")), None)
+
+
+def use_processors(number: int = THREADS) -> None:
+    """Keep this process to the first processors that it may use."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:number])
 
 
 def with_range(values: Iterable[float], form: str) -> str:
@@ -140,9 +121,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def write_csv(path: Path, records: Sequence[Mapping[str, object]]) -> None:
+    """One line a record; a figure that a record lacks is left empty."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, records[0], lineterminator="\n")
+        fields = dict.fromkeys(field for record in records for field in record)
+        writer = csv.DictWriter(file, fields, lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)
 
@@ -160,23 +143,3 @@ def surroundings(libraries: Iterable[str]) -> str:
     python = f"Python {platform.python_version()}"
     known = [f"{library} {version(library)}" for library in dict.fromkeys(libraries)]
     return ", ".join([python, *known, f"{os.cpu_count()} processors"])
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("contender", choices=CONTENDERS)
-    parser.add_argument("documents", type=int, help="how many reviews, from the first on")
-    parser.add_argument("--use", action="store_true", help="measure prediction and explanation too")
-    options = parser.parse_args(arguments)
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
-    texts, labels = (column[: options.documents] for column in load("imdb"))
-    contender = CONTENDERS[options.contender]()
-    figures = measure_fit(contender, texts, labels)
-    if options.use:
-        figures |= measure_use(contender, texts)
-    print(json.dumps(figures))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,45 +1,43 @@
-"""Time and memory beside the peers, on IMDB: `python -m benchmarks.speed`."""
+"""Time, memory and size beside the peers, on IMDB and on a set of twenty classes: `python -m benchmarks.speed`.
+
+Every run is a process of its own, and the contenders take turns; `results/speed.csv` has a line for each.
+"""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
-from benchmarks.measure import take_turns
-from benchmarks.peers import CONTENDERS, installed
+from benchmarks.cost import Job, take_turns
+from benchmarks.measure import RESULTS, write_csv
+from benchmarks.peers import FAST, TIMED, distinct, installed
 
-DOCUMENTS = 25_000
-REPEATS = 3
-REFERENCE = "fasttext"
-FIGURES = ["fit_s", "predict_s", "loaded_mb", "peak_mb", "predict_one_ms", "explain_one_ms"]
+DOCUMENTS = {"imdb": 25_000, "twenty": 11_000}
+QUICK = {"imdb": 300, "twenty": 200}
+REPEATS, SLOW_REPEATS = 5, 2
 
 
-def ratios(medians: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Each figure divided by that of fastText, where fastText has it."""
-    reference = medians[REFERENCE]
+def jobs(documents: dict[str, int], contenders: Sequence[str], repeats: int, slow: int) -> dict[Job, int]:
+    """Those that take seconds are repeated more often than those that take a minute."""
     return {
-        name: {figure: value / reference[figure] for figure, value in figures.items() if figure in reference}
-        for name, figures in medians.items()
+        Job(name, which, size): repeats if name in FAST else slow
+        for which, size in documents.items()
+        for name in contenders
     }
 
 
-def table(title: str, rows: Mapping[str, Mapping[str, float]]) -> str:
-    lines = [title, f"{'contender':10}" + "".join(f"{figure:>16}" for figure in FIGURES)]
-    for name, figures in rows.items():
-        cells = [f"{figures[figure]:16.3f}" if figure in figures else " " * 16 for figure in FIGURES]
-        lines.append(f"{name:10}" + "".join(cells))
-    return "\n".join(lines)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
-    parser.add_argument("--documents", type=int, default=DOCUMENTS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=DOCUMENTS, default=list(DOCUMENTS))
+    parser.add_argument("--contenders", nargs="+", choices=TIMED, default=TIMED)
     parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--slow-repeats", type=int, default=SLOW_REPEATS, help="of the contenders of scikit-learn")
+    parser.add_argument("--quick", action="store_true", help="few texts, two rounds")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
-    jobs = {name: [name, str(options.documents), "--use"] for name in installed(options.contenders)}
-    medians = take_turns(jobs, options.repeats)
-    print(table(f"medians of {options.repeats}, {options.documents} reviews", medians))
-    if REFERENCE in medians:
-        print("\n" + table(f"ratios to {REFERENCE}", ratios(medians)))
+    repeats = (2, 1) if options.quick else (options.repeats, options.slow_repeats)
+    sizes = {name: (QUICK if options.quick else DOCUMENTS)[name] for name in options.sets}
+    todo = jobs(sizes, distinct(installed(options.contenders)), *repeats)
+    write_csv(options.output / "speed.csv", take_turns(todo, ["--sizes"]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The benchmarks run, on a small made-up set: what they measure is not checked here."""
+"""The benchmarks run, on small made-up sets, and count rightly; what they measure is not checked here."""
 
 import csv
 import random
@@ -8,11 +8,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 
-from benchmarks import accuracy, datasets, peers, scaling, speed  # noqa: E402
+from benchmarks import (  # noqa: E402
+    accuracy,
+    cost,
+    datasets,
+    evaluation,
+    explaining,
+    machine,
+    peers,
+    scaling,
+    speed,
+    synthetic,
+    tuning,
+)
 
 FILLER = ["the", "a", "film", "plot", "scene", "and", "with", "was", "very", "quite"]
 
@@ -25,26 +39,213 @@ def made_up(classes: int, size: int = 120) -> tuple[list[str], list[int]]:
     return [" ".join([*rng.choices(FILLER, k=8), tell[label]]) for label in labels], labels
 
 
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# The contenders ------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("name", peers.CONTENDERS)
 @pytest.mark.parametrize("classes", [2, 3])
-def test_contender_learns_what_is_obvious(name, classes):
+def test_contender_learns_what_is_obvious_and_can_be_written(name, classes, tmp_path):
     if not find_spec(peers.CONTENDERS[name].library):
         pytest.skip(f"{peers.CONTENDERS[name].library} is not installed")
     texts, labels = made_up(classes)
-    predicted = peers.CONTENDERS[name]().fit(texts, labels).predict(texts)
-    assert np.mean(predicted == np.array(labels)) > 0.95
+    contender = peers.CONTENDERS[name]().fit(texts, labels)
+    assert np.mean(contender.predict(texts) == np.array(labels)) > 0.95
+    sizes = cost.measure_sizes(contender)
+    assert sizes["whole_size_mb"] > 0
+    assert all(0 < size < 200 for size in sizes.values())
+
+
+def test_missing_contender_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(peers.FastText, "library", "no_such_library")
+    assert peers.installed(["fasttext", "nbsvm"]) == ["nbsvm"]
+    assert capsys.readouterr().out == "left out, not installed: fasttext\n"
+
+
+def test_bigrams_stand_apart_only_where_they_are_not_the_default():
+    from keytokens import KeyTokenClassifier
+
+    kept = peers.distinct(["keytokens", "keytokens_bigrams", "nbsvm"])
+    assert ("keytokens_bigrams" in kept) == (KeyTokenClassifier().ngrams != (1, 2))
+    assert peers.distinct(["keytokens_bigrams"]) == ["keytokens_bigrams"]
+
+
+def test_missing_data_is_one_line(monkeypatch):
+    monkeypatch.delenv("KEYTOKENS_DATA", raising=False)
+    with pytest.raises(SystemExit, match="KEYTOKENS_DATA is not set"):
+        datasets.load("imdb")
+
+
+# Texts made by lot ---------------------------------------------------------------------------------------------------
+
+
+def test_made_up_words_differ():
+    words = [synthetic.word(rank) for rank in range(20_000)]
+    assert len(set(words)) == len(words)
+    assert [len(word) for word in words] == sorted(len(word) for word in words)
+
+
+def test_the_law_of_words_is_that_of_zipf():
+    """The quantised table against the law itself."""
+    often = np.bincount(synthetic.zipf(1_000))
+    law = 1 / (np.arange(1_000) + 2.0)
+    np.testing.assert_allclose(often / often.sum(), law / law.sum(), rtol=0.01)
+
+
+@pytest.mark.parametrize("make, classes", [(synthetic.short, 2), (synthetic.twenty, 20)])
+def test_texts_made_by_lot(make, classes):
+    texts, labels = make(400)
+    assert make(400) == (texts, labels)
+    assert make(400, seed=1)[0] != texts
+    assert np.bincount(labels).tolist() == [400 // classes] * classes
+
+
+def test_texts_have_the_length_that_was_asked_for():
+    texts, _ = synthetic.of_length(20, 37)
+    assert {len(text.split()) for text in texts} == {37}
+
+
+def test_classes_made_by_lot_can_be_learnt():
+    texts, labels = synthetic.short(3_000)
+    model = peers.KeyTokens().fit(texts[:2_500], labels[:2_500])
+    assert np.mean(model.predict(texts[2_500:]) == np.array(labels[2_500:])) > 0.6
+
+
+# Time, memory, size --------------------------------------------------------------------------------------------------
+
+
+def test_costs_in_fresh_processes(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    small = ["--contenders", "keytokens", "nbsvm", "--repeats", "2", "--slow-repeats", "1", "--output", str(tmp_path)]
+    scaling.main([*small, "--documents", "60", "--lengths", "5"])
+    runs = rows_of(tmp_path / "scaling.csv")
+    assert [(run["set"], run["words"], run["contender"], run["round"]) for run in runs] == [
+        ("short", "0", "keytokens", "0"),
+        ("short", "0", "nbsvm", "0"),
+        ("length", "5", "keytokens", "0"),
+        ("length", "5", "nbsvm", "0"),
+        ("short", "0", "keytokens", "1"),
+        ("length", "5", "keytokens", "1"),
+    ]
+    assert all(float(run["fit_s"]) > 0 and float(run["predict_s"]) > 0 and float(run["fit_mb"]) >= 0 for run in runs)
+    texts, _ = synthetic.short(60)
+    assert float(runs[0]["text_mb"]) == sum(map(len, texts)) / 1e6
+    assert "length, 1,000 texts of 5 words, round 1, keytokens: fit" in capsys.readouterr().out
+
+
+def test_speed_reads_the_reviews(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow", reason="the data sets are parquet files")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts, labels = made_up(2, 400)
+    parquet.write_table(pa.table({"text": texts, "label": labels}), tmp_path / datasets.FILES["imdb"])
+    monkeypatch.setenv("KEYTOKENS_DATA", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    speed.main(["--sets", "imdb", "--contenders", "tfidf_lr", "--quick", "--output", str(tmp_path)])
+    (run,) = rows_of(tmp_path / "speed.csv")
+    assert run["documents"] == "300"
+    assert float(run["whole_size_mb"]) > 0
+    assert datasets.load("imdb", 3) == (texts[:3], labels[:3])
+
+
+def test_slow_contenders_stop_early():
+    jobs = scaling.jobs(["keytokens", "nbsvm"], scaling.DOCUMENTS, scaling.LENGTHS, 3, 2)
+    largest = {name: max(job.documents for job in jobs if job.contender == name) for name in ("keytokens", "nbsvm")}
+    assert largest == {"keytokens": 1_000_000, "nbsvm": 100_000}
+    assert {repeats for job, repeats in jobs.items() if job.contender == "nbsvm"} == {2}
+
+
+def test_the_peak_is_forgotten_and_seen():
+    from benchmarks.measure import forget_peak, peak_since_megabytes, resident_megabytes
+
+    forget_peak()
+    before = resident_megabytes()
+    held = np.ones(25_000_000)
+    held = held[:1].copy()
+    assert peak_since_megabytes() - before > 150
+    assert held.sum() == 1
+
+
+def test_machine_is_described(tmp_path):
+    machine.main(["--output", str(tmp_path)])
+    facts = {row["what"]: row["value"] for row in rows_of(tmp_path / "machine.csv")}
+    assert facts["numpy"] == np.__version__
+    assert int(facts["cores"]) >= 1
+
+
+# Explanations and evaluations ----------------------------------------------------------------------------------------
+
+
+def test_slow_explainers_get_the_first_texts_only():
+    asked = {name: [] for name in ("keytokens", "keytokens_words", "lime")}
+    records = explaining.measured({name: seen.append for name, seen in asked.items()}, ["a", "b", "c"], 1, repeats=2)
+    assert asked["keytokens"] == ["c", "a", "a", "b", "b", "c", "c"]
+    assert asked["keytokens_words"] == ["c", "a", "b", "c"]
+    assert asked["lime"] == ["c", "a"]
+    assert len(records) == 6 + 3 + 1  # the text that warms up is not counted
+
+
+def test_explanations_are_read_to_the_end():
+    model = peers.KeyTokens().fit(*made_up(2)).model
+    tokens, *sets, sentence = explaining.read(model.explain("the awful plot"))
+    assert len(tokens) > 0
+    assert sets[0] + sets[1] >= 1  # one class needs words to be chosen, the other is what no word means
+    assert sentence
+    assert len(explaining.read_words(model.explain("the great plot"))) == 6
+
+
+def test_reading_counts_every_product():
+    with evaluation.overheard() as calls:
+        peers.KeyTokens().fit(*made_up(3))
+    data, theta = calls[-1]
+    products = len(theta.B) + 1
+    entries = sum(block.rows.nnz for block in data.blocks)
+    one = data.blocks[0].rows
+    assert products == 4
+    read = sum(array.nbytes for array in evaluation.arrays(data, products))
+    assert read == 2 * products * entries * (one.data.itemsize + one.indices.itemsize)
+    records = evaluation.measured(data, theta, 2)
+    assert [(record["threads"], record["round"]) for record in records] == [(1, 1), (2, 1), (1, 2), (2, 2)]
+    assert len({id(evaluation.TrainingSet.evaluate), id(type(data).evaluate)}) == 1
+
+
+@given(st.lists(st.integers(-5, 5), max_size=40))
+@settings(derandomize=True, deadline=None)
+def test_bytes_are_read_as_words(values):
+    array = np.array(values, np.int32)
+    words = evaluation.whole_words(array)
+    assert words.tobytes() == array.tobytes()[: words.nbytes]
+    assert 0 <= array.nbytes - words.nbytes < 8
+    pieces = evaluation.cut(words)
+    assert sum(int(piece.sum()) for piece in pieces) == int(words.sum())
+
+
+# Accuracy ------------------------------------------------------------------------------------------------------------
 
 
 def test_accuracy_writes_every_fold(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(accuracy, "load", lambda name: made_up(2))
     monkeypatch.setattr(accuracy, "EXPLAINED", 3)
-    output = tmp_path / "new" / "accuracy.csv"
-    accuracy.main(["--sets", "imdb", "--contenders", "tfidf_lr", "keytokens", "--output", str(output)])
-    with output.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["fold"] for row in rows] == [*"01234"] * 2
+    monkeypatch.setattr(accuracy, "use_processors", lambda: None)
+    contenders = ["keytokens", "tfidf_lr", "nbsvm"]
+
+    def child(given, module, threads):
+        assert (module, given[3:]) == ("benchmarks.accuracy", ["--contenders", *contenders])
+        return accuracy.one(given[1], int(given[2]), contenders, None)
+
+    monkeypatch.setattr(accuracy, "in_fresh_process", child)
+    accuracy.main(["--sets", "imdb", "--contenders", *contenders, "--output", str(tmp_path / "new")])
+    rows = rows_of(tmp_path / "new" / "accuracy.csv")
+    ways = ["keytokens standard", *(f"{name} {way}" for name in contenders[1:] for way in ("standard", "tuned"))]
+    assert [f"{row['contender']} {row['way']}" for row in rows] == ways * 5
+    assert [row["fold"] for row in rows] == [number for number in "01234" for _ in ways]
     assert all(row["sufficient_size"] for row in rows if row["contender"] == "keytokens")
-    assert "tfidf_lr   1.0000 ± 0.0000" in capsys.readouterr().out
+    tried = rows_of(tmp_path / "new" / "tuning.csv")
+    assert len(tried) == 5 * (len(tuning.LR_C) + len(tuning.SVM_C) * len(tuning.BETAS))
+    assert "1.0000 ± 0.0000" in capsys.readouterr().out
 
 
 def test_calibration_error_of_known_cases():
@@ -54,33 +255,54 @@ def test_calibration_error_of_known_cases():
     assert accuracy.calibration_error(np.full((4, 2), 0.5), np.array([True, False, True, False])) == 0
 
 
-def test_missing_data_is_one_line(monkeypatch):
-    monkeypatch.delenv("KEYTOKENS_DATA", raising=False)
-    with pytest.raises(SystemExit, match="KEYTOKENS_DATA is not set"):
-        datasets.load("imdb")
+def noisy_fold(classes: int) -> tuning.Fold:
+    texts, labels = synthetic.of_length(300, 30) if classes == 2 else synthetic.twenty(300)
+    labels = [label % classes for label in labels]
+    return accuracy.fold_of(texts, labels, 0)
 
 
-def test_missing_contender_is_named(monkeypatch, capsys):
-    monkeypatch.setattr(peers.FastText, "library", "no_such_library")
-    assert peers.installed(["fasttext", "nbsvm"]) == ["nbsvm"]
-    assert capsys.readouterr().out == "left out, not installed: fasttext\n"
+def test_folds_part_the_texts():
+    texts, labels = made_up(3)
+    marked = [f"{k} {text}" for k, text in enumerate(texts)]
+    folds = [accuracy.fold_of(marked, labels, number) for number in range(accuracy.FOLDS)]
+    assert sorted(text for fold in folds for text in fold.test) == sorted(marked)
+    for fold in folds:
+        learn, judge = fold.inner()
+        assert sorted([*learn, *judge]) == list(range(len(fold.train)))
+        assert not set(fold.train) & set(fold.test)
 
 
-def test_speed_and_scaling_in_fresh_processes(tmp_path, monkeypatch, capsys):
-    pa = pytest.importorskip("pyarrow", reason="the data sets are parquet files")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    texts, labels = made_up(2)
-    parquet.write_table(pa.table({"text": texts, "label": labels}), tmp_path / datasets.FILES["imdb"])
-    monkeypatch.setenv("KEYTOKENS_DATA", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr(speed, "REFERENCE", "tfidf_lr")
-    monkeypatch.setattr(scaling, "SIZES", (60, 120))
-    speed.main(["--contenders", "tfidf_lr", "--documents", "100", "--repeats", "1"])
-    ratios = capsys.readouterr().out.splitlines()[-1]
-    assert ratios.split() == ["tfidf_lr", *["1.000"] * 5]
-    scaling.main(["--contender", "tfidf_lr", "--repeats", "1"])
-    assert "worst ratio" in capsys.readouterr().out
+@pytest.mark.parametrize("classes", [2, 3])
+def test_tuned_peers_agree_with_the_contenders(classes):
+    """At the usual options, counts made once give what the pipeline from raw text gives."""
+    fold = noisy_fold(classes)
+    counted = tuning.Counted(fold)
+    for name, verdict in (("tfidf_lr", counted.logistic()), ("nbsvm", counted.nbsvm())):
+        predicted = peers.CONTENDERS[name]().fit(fold.train, fold.y_train).predict(fold.test)
+        options, score = verdict.standard
+        assert score == pytest.approx(np.mean(predicted == fold.y_test), abs=0.02), options
+        assert verdict.tuned[0] == tuning.best(verdict.trials)
 
 
-def test_growth_is_the_ratio_of_neighbours():
-    assert scaling.growth([1.0, 2.0, 5.0]) == [2.0, 2.5]
+def test_test_labels_choose_nothing():
+    fold = noisy_fold(2)
+    turned = tuning.Fold(fold.train, fold.y_train, fold.test, 1 - fold.y_test)
+    for way in (tuning.Counted.logistic, tuning.Counted.nbsvm):
+        right, wrong = way(tuning.Counted(fold)), way(tuning.Counted(turned))
+        assert right.trials == wrong.trials
+        assert right.tuned[0] == wrong.tuned[0]
+        assert right.tuned[1] == pytest.approx(1 - wrong.tuned[1])
+
+
+@given(st.lists(st.lists(st.integers(-9, 9), min_size=3, max_size=3), min_size=2, max_size=3))
+@settings(derandomize=True, deadline=None)
+def test_one_at_a_time_finds_the_best_of_a_sum(worth):
+    """Where options do not interact, the whole grid has nothing better."""
+    grid = {f"option {k}": (0, 1, 2) for k in range(len(worth))}
+
+    def score(options):
+        return sum(worth[k][options[f"option {k}"]] for k in range(len(worth)))
+
+    trials = tuning.one_at_a_time(score, dict.fromkeys(grid, 0), grid)
+    assert score(tuning.best(trials)) == sum(map(max, worth))
+    assert len(trials) == 1 + 2 * len(worth)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
 
 import pytest
 
-from keytokens.parallel import cores, ordered_map
+from keytokens.parallel import cores, ordered_map, ordered_stream
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -52,3 +53,28 @@ def test_an_error_comes_through_and_stops_the_rest(threads):
 
 def test_cores():
     assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_stream_keeps_its_order_and_holds_few_parts(threads):
+    taken, given = [], []
+
+    def endless():
+        for part in itertools.count():
+            taken.append(part)
+            yield part
+
+    for result in ordered_stream(lambda part: part * part, endless(), threads):
+        given.append(result)
+        assert len(taken) <= len(given) + threads
+        if len(given) == 30:
+            break
+    assert given == [part * part for part in range(30)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_in_a_stream_comes_in_its_turn(threads):
+    stream = ordered_stream(lambda part: 1 // (3 - part), iter(range(10)), threads)
+    assert [next(stream) for _ in range(3)] == [0, 0, 1]
+    with pytest.raises(ZeroDivisionError):
+        next(stream)

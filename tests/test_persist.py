@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
 import shutil
 import signal
+import sys
 import threading
+import zlib
 
 import numpy as np
 import pytest
+from safetensors.numpy import load as safetensors_load
+from safetensors.numpy import save as safetensors_save
 
 import keytokens as kt
 from keytokens import persist
@@ -211,7 +216,7 @@ def damage_option_names(record):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_format, "format 99 is unknown, this version reads format 1"),
+        (damage_format, "format 99 is unknown, this version reads formats 1 and 2"),
         (damage_kind, "its kind 'Exploit' is unknown"),
         (damage_name, "model.json names no proper arrays file"),
         (damage_size, "does not have the size that model.json gives"),
@@ -260,6 +265,130 @@ def test_any_changed_byte_is_seen(saved, part):
     os.symlink(saved / "elsewhere", saved / name)
     with pytest.raises(kt.ModelError, match="size"):
         kt.load(saved)
+
+
+# ---- format 2: a model on its grid, deflated
+
+
+@pytest.fixture
+def small(clf, tmp_path):
+    clf.compressed(3500).save(tmp_path / "small")
+    return tmp_path / "small"
+
+
+PACKED = ["numbers", "words"]
+
+
+def packed_file(folder, part="numbers"):
+    return folder / json.loads((folder / "model.json").read_text())["files"][part]["name"]
+
+
+def repacked(folder, content, part="numbers"):
+    """Other contents under a record that vouches for them: what only a forger would do."""
+    record = json.loads((folder / "model.json").read_text())
+    entry = record["files"][part]
+    (folder / entry["name"]).write_bytes(content)
+    entry |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (folder / "model.json").write_text(json.dumps(record))
+
+
+def test_a_small_model_takes_the_place_of_a_large_one_and_back(saved, clf):
+    clf.compressed(3500).save(saved)
+    assert len(list(saved.iterdir())) == 3
+    assert json.loads((saved / "model.json").read_text())["format"] == 2
+    clf.save(saved)
+    assert len(list(saved.iterdir())) == 3
+    np.testing.assert_array_equal(kt.load(saved).predict_proba(["great dull"]), clf.predict_proba(["great dull"]))
+
+
+@pytest.mark.parametrize("part", PACKED)
+def test_any_changed_byte_of_a_small_model_is_seen(small, part):
+    good = packed_file(small, part).read_bytes()
+    for place in range(0, len(good), 40):
+        bad = bytearray(good)
+        bad[place] ^= 1
+        packed_file(small, part).write_bytes(bytes(bad))
+        with pytest.raises(kt.ModelError, match="checksum is wrong"):
+            kt.load(small)
+
+
+def test_a_declared_size_is_judged_before_anything_is_inflated(small, monkeypatch):
+    good = packed_file(small).read_bytes()
+    monkeypatch.setattr("keytokens.persist.zlib.decompressobj", None)
+    for size in (256 * 2**20 + 1, 2**60):
+        repacked(small, size.to_bytes(8, "little") + good[8:])
+        with pytest.raises(kt.ModelError, match="inflate to far too much"):
+            kt.load(small)
+
+
+def test_no_more_is_inflated_than_was_declared(small):
+    """What would swell to 256 megabytes stops after the bytes that it owned up to."""
+    deflate = zlib.compressobj(1)
+    bomb = b"".join(deflate.compress(bytes(2**20)) for _ in range(256)) + deflate.flush()
+    repacked(small, (1000).to_bytes(8, "little") + bomb)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(kt.ModelError, match="does not inflate to the size that it declares"):
+        kt.load(small)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < (2**26 if sys.platform == "darwin" else 2**16)  # a quarter of it; bytes there, kilobytes here
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda good: b"",
+        lambda good: good[:7],
+        lambda good: good[:-1],
+        lambda good: good + b"x",
+        lambda good: (int.from_bytes(good[:8], "little") - 1).to_bytes(8, "little") + good[8:],
+        lambda good: (int.from_bytes(good[:8], "little") + 1).to_bytes(8, "little") + good[8:],
+        lambda good: good[:8] + bytes(len(good) - 8),
+        lambda good: (5).to_bytes(8, "little") + zlib.compress(b"12345"),
+    ],
+)
+@pytest.mark.parametrize("part", PACKED)
+def test_forged_packing_is_refused_in_one_line(small, part, forge):
+    repacked(small, forge(packed_file(small, part).read_bytes()), part)
+    with pytest.raises(kt.ModelError, match="is not a readable keytokens model") as refused:
+        kt.load(small)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("part", PACKED)
+def test_forged_arrays_are_refused(small, part):
+    """Every array missing, cut, empty, of another shape or type, and one that nobody asked for."""
+    arrays = safetensors_load(zlib.decompress(packed_file(small, part).read_bytes()[8:]))
+    for name, array in [*arrays.items(), ("more", np.zeros(1)), ("grid" if part == "words" else "words", np.zeros(1))]:
+        changes = [array.astype(np.int64), array[None], array[:0]]
+        if name in arrays:
+            changes.append(None)
+        if name != "words":  # a word less a letter is a word
+            changes.append(array[..., :-1])
+        for changed in changes:
+            others = {key: value for key, value in arrays.items() if key != name}
+            forged = others if changed is None else others | {name: np.ascontiguousarray(changed)}
+            whole = safetensors_save(forged)
+            repacked(small, len(whole).to_bytes(8, "little") + zlib.compress(whole), part)
+            with pytest.raises(kt.ModelError, match="is not a readable keytokens model") as refused:
+                kt.load(small)
+            assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "bad"), [("log_sink", np.nan), ("log_sink", np.inf), ("intercept", np.nan)])
+def test_numbers_that_are_none_are_refused(small, name, bad):
+    arrays = safetensors_load(zlib.decompress(packed_file(small).read_bytes()[8:]))
+    whole = safetensors_save(arrays | {name: np.array([bad])})
+    repacked(small, len(whole).to_bytes(8, "little") + zlib.compress(whole))
+    with pytest.raises(kt.ModelError, match=f"{name} is not finite"):
+        kt.load(small)
+
+
+def test_a_format_fits_its_kind(small):
+    record = json.loads((small / "model.json").read_text())
+    record["kind"] = "BagClassifier"
+    (small / "model.json").write_text(json.dumps(record))
+    with pytest.raises(kt.ModelError, match="its kind 'BagClassifier' is unknown in format 2"):
+        kt.load(small)
 
 
 def test_no_pickle_anywhere():

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .explanation import Explanation
     from .persist import load
     from .text import MASK
+    from .tuning import Tuned, autotune
 
 __all__ = [
     "MASK",
@@ -30,7 +31,9 @@ __all__ = [
     "MissingExtra",
     "ModelError",
     "OutputError",
+    "Tuned",
     "__version__",
+    "autotune",
     "load",
 ]
 
@@ -46,6 +49,8 @@ _HOME = {
     "MissingExtra": "errors",
     "ModelError": "errors",
     "OutputError": "errors",
+    "Tuned": "tuning",
+    "autotune": "tuning",
     "load": "persist",
 }
 

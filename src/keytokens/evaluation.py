@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,15 +40,24 @@ class HeldOut:
 
 
 def hold_out(
-    texts: Sequence[str], labels: Sequence[Any], options: dict[str, Any], share: float, seed: int
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    options: dict[str, Any],
+    share: float,
+    seed: int,
+    fit: Callable[[list[str], list[Any]], KeyTokenClassifier] | None = None,
 ) -> HeldOut | None:
-    """Fit to all but a share of the texts and ask about those; None where there are too few to hold some out."""
+    """Fit to all but a share of the texts and ask about those; None where there are too few to hold some out.
+
+    `fit` stands for another way to a model than a classifier with the options; it sees no text that is held out.
+    """
     members = Counter(labels)
     n_out = round(share * len(texts))
     if n_out < len(members) or len(texts) - n_out < 2 * len(members) or min(members.values()) < 2:
         return None
     kept, out = train_test_split(np.arange(len(texts)), test_size=n_out, stratify=labels, random_state=seed)
-    model = KeyTokenClassifier(**options).fit([texts[i] for i in kept], [labels[i] for i in kept])
+    fit = fit or KeyTokenClassifier(**options).fit
+    model = fit([texts[i] for i in kept], [labels[i] for i in kept])
     truth = np.array([labels[i] for i in out])
     most_frequent = max(members, key=lambda c: members[c])
     P = model.predict_proba([texts[i] for i in out])

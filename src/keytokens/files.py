@@ -7,10 +7,11 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from .errors import OutputError
 
-__all__ = ["sync_folder", "writing", "write_new", "write_whole"]
+__all__ = ["replacing", "sync_folder", "writing", "write_new", "write_whole"]
 
 
 @contextmanager
@@ -42,10 +43,23 @@ def write_new(path: Path, content: bytes) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Put content at a path in one instant: readers see the old file or the new one."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, which takes the place of the one at this path when all has gone well, in one instant.
+
+    Until then it lies beside it under another name; nothing is left behind on failure.
+    """
     with writing(path):
         beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-        write_new(beside, content)
         try:
+            with open(beside, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(beside, path)
         except BaseException:
             with suppress(OSError):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
-__all__ = ["cores", "ordered_map"]
+from numpy.typing import NDArray
+
+__all__ = ["cores", "ordered_map", "ordered_stream", "ordered_sum"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -37,3 +40,40 @@ def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> Iterator[Result]:
+    """`map(work, parts)` with up to `threads` parts at work and one that waits: parts may be more than fit in memory.
+
+    >>> list(ordered_stream(abs, iter([-1, 2, -3]), threads=2))
+    [1, 2, 3]
+    """
+    if threads <= 1:
+        yield from map(work, parts)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        begun: deque[Future[Result]] = deque()
+        try:
+            for part in parts:
+                begun.append(pool.submit(work, part))
+                if len(begun) > threads:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def ordered_sum(work: Callable[[Part], list[NDArray[Any]]], parts: Iterable[Part], threads: int) -> list[NDArray[Any]]:
+    """The sum of the arrays that `work` returns for each part, in the order of the parts. One part at least.
+
+    >>> import numpy as np
+    >>> ordered_sum(lambda n: [np.full(2, n)], [1, 2, 3], threads=2)[0].tolist()
+    [6, 6]
+    """
+    first, *rest = ordered_map(work, parts, threads)
+    for arrays in rest:
+        for total, array in zip(first, arrays, strict=True):
+            total += array
+    return first

@@ -1,5 +1,6 @@
 """A model on disk: a directory with `model.json`, its arrays (safetensors) and, of a text classifier, its vocabulary
-(text, one token a line).
+(text, one token a line). A text classifier whose numbers lie on a grid (see `compression`) has two deflated files
+instead, with whole numbers: format 2.
 
 `model.json` is the commit point: it names the data files with size and SHA-256. Saving writes the data files under
 new names, replaces `model.json` in one instant, then deletes the files that the replaced one named. So at every moment
@@ -13,6 +14,7 @@ import json
 import os
 import re
 import secrets
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,45 +28,37 @@ from safetensors.numpy import save as save_arrays
 
 from .bags import BagClassifier
 from .classifier import KeyTokenClassifier, frozen
-from .errors import InputError, ModelError
+from .compression import NUMBERS, pack, unpack
+from .errors import InputError, ModelError, shorten
 from .files import sync_folder, write_new, write_whole, writing
+from .parallel import ordered_map
 from .text import Vocabulary
 
-__all__ = ["FORMAT", "load", "save"]
+__all__ = ["FORMATS", "load", "save", "size_on_disk"]
 
-FORMAT = 1
+FORMATS = (1, 2)
 _ARRAYS = ("attention", "values", "intercept", "empty", "log_sink", "mean_attention", "class_counts")
 _NAMES = {
     "arrays": re.compile(r"arrays-[0-9a-f]{16}\.safetensors"),
     "vocabulary": re.compile(r"vocabulary-[0-9a-f]{16}\.txt"),
+    "numbers": re.compile(r"numbers-[0-9a-f]{16}\.safetensors\.zz"),
+    "words": re.compile(r"words-[0-9a-f]{16}\.safetensors\.zz"),
 }
-_ENDINGS = {"arrays": "arrays-{}.safetensors", "vocabulary": "vocabulary-{}.txt"}
+_ENDINGS = {
+    "arrays": "arrays-{}.safetensors",
+    "vocabulary": "vocabulary-{}.txt",
+    "numbers": "numbers-{}.safetensors.zz",
+    "words": "words-{}.safetensors.zz",
+}
 _LARGEST_JSON = 64 * 2**20
+_LARGEST_INFLATED = 256 * 2**20
 _ATTEMPTS = 20  # to read a model that others keep replacing
 
 
 def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a directory; an earlier model there is replaced in one instant."""
     folder = Path(path)
-    kind = _KINDS[type(model).__name__]
-    contents, facts = kind.contents(model), kind.facts(model)
-    # a name of its own for every save, even of equal contents: no save ever deletes what another has written
-    salt = secrets.token_bytes(8)
-    names = {part: _ENDINGS[part].format(_digest(content + salt)[:16]) for part, content in contents.items()}
-    record = {
-        "format": FORMAT,
-        "kind": type(model).__name__,
-        "classes": model.classes_.tolist(),
-        "options": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
-        "files": {
-            part: {"name": names[part], "size": len(content), "sha256": _digest(content)}
-            for part, content in contents.items()
-        },
-        **facts,
-        "n_iter": int(model.n_iter_),
-        "status": model.status_,
-        "history": [float(value) for value in model.history_],
-    }
+    names, contents, record = _files_of(model)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
@@ -73,7 +67,7 @@ def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]
                 written.append(folder / names[part])
                 write_new(written[-1], content)
             replaced = _named_files(folder)
-            write_whole(folder / "model.json", json.dumps(record, indent=1).encode())
+            write_whole(folder / "model.json", record)
         except BaseException:
             present = _named_files(folder)  # an interrupt may come just after the new model took its place
             for file in written:
@@ -85,6 +79,39 @@ def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]
             with suppress(OSError):
                 (folder / name).unlink()
         sync_folder(folder)
+
+
+def size_on_disk(model: KeyTokenClassifier | BagClassifier) -> int:
+    """How many bytes `save` would write."""
+    _, contents, record = _files_of(model)
+    return len(record) + sum(map(len, contents.values()))
+
+
+def _files_of(model: KeyTokenClassifier | BagClassifier) -> tuple[dict[str, str], dict[str, bytes], bytes]:
+    """The names and contents of the data files, by part, and `model.json`."""
+    number, kind, contents = next(
+        (number, kind, contents)
+        for number, kind in _KINDS[type(model).__name__].items()
+        if (contents := kind.contents(model)) is not None
+    )
+    # a name of its own for every save, even of equal contents: no save ever deletes what another has written
+    salt = secrets.token_bytes(8)
+    names = {part: _ENDINGS[part].format(_digest(content + salt)[:16]) for part, content in contents.items()}
+    record = {
+        "format": number,
+        "kind": type(model).__name__,
+        "classes": model.classes_.tolist(),
+        "options": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+        "files": {
+            part: {"name": names[part], "size": len(content), "sha256": _digest(content)}
+            for part, content in contents.items()
+        },
+        **kind.facts(model),
+        "n_iter": int(model.n_iter_),
+        "status": model.status_,
+        "history": [float(value) for value in model.history_],
+    }
+    return names, contents, json.dumps(record, indent=1).encode()
 
 
 def _digest(content: bytes) -> str:
@@ -124,7 +151,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     for attempt in range(_ATTEMPTS):
         record = _record(folder)
         try:
-            contents = {part: _read(folder, part, record["files"][part]) for part in _KINDS[record["kind"]].parts}
+            contents = {part: _read(folder, part, record["files"][part]) for part in _kind(record).parts}
         except FileNotFoundError as error:
             if attempt + 1 < _ATTEMPTS:
                 continue  # replaced while we were reading: look again
@@ -156,14 +183,15 @@ def _record(folder: Path) -> dict[str, Any]:
 
 
 def _check_record(folder: Path, record: Any) -> None:
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        seen = record.get("format") if isinstance(record, dict) else type(record).__name__
-        raise _unreadable(folder, f"format {seen!r} is unknown, this version reads format {FORMAT}")
+    seen = record.get("format") if isinstance(record, dict) else type(record).__name__
+    if not isinstance(seen, int) or seen not in FORMATS:
+        known = " and ".join(map(str, FORMATS))
+        raise _unreadable(folder, f"format {shorten(seen)} is unknown, this version reads formats {known}")
     kind = record.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise _unreadable(folder, f"its kind {kind!r} is unknown")
+    if not isinstance(kind, str) or seen not in _KINDS.get(kind, ()):
+        raise _unreadable(folder, f"its kind {shorten(kind)} is unknown in format {seen}")
     files = record.get("files")
-    for part in _KINDS[kind].parts:
+    for part in _kind(record).parts:
         entry = files.get(part) if isinstance(files, dict) else None
         if not isinstance(entry, dict) or not _NAMES[part].fullmatch(str(entry.get("name"))):
             raise _unreadable(folder, f"model.json names no proper {part} file")
@@ -190,8 +218,8 @@ def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -
         if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
             raise ValueError("classes must be two or more, sorted, each once")
         options = {name: _option(value) for name, value in record["options"].items()}
-        model = _KINDS[record["kind"]].rebuild(record, options, classes, contents)
-    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
+        model = _kind(record).rebuild(record, options, classes, contents)
+    except (SafetensorError, zlib.error, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
         raise _unreadable(folder, f"its contents do not fit together ({error})") from error
     model.n_iter_, model.status_ = record.get("n_iter", 0), record.get("status", "")
     model.history_ = np.array(record.get("history", []), np.float64)
@@ -206,7 +234,7 @@ class _Kind:
     """What differs between the kinds: the data files, more facts for `model.json`, and the way back."""
 
     parts: tuple[str, ...]
-    contents: Callable[[Any], dict[str, bytes]]
+    contents: Callable[[Any], dict[str, bytes] | None]  # None: this format cannot hold the model
     facts: Callable[[Any], dict[str, Any]]
     rebuild: Callable[[dict[str, Any], dict[str, Any], Any, dict[str, bytes]], Any]
 
@@ -226,12 +254,18 @@ def _text_model(
 ) -> KeyTokenClassifier:
     arrays = load_arrays(contents["arrays"])
     tokens = contents["vocabulary"].decode("utf-8").split("\n")[:-1]
-    model = KeyTokenClassifier(**options)
-    model.check_options()
     vocabulary = Vocabulary.from_tokens(tokens)
     if len(vocabulary) != len(tokens):
         raise ValueError("the vocabulary names a token twice")
-    _check_arrays(arrays, len(tokens), len(classes))
+    return _text_model_of(vocabulary, arrays, options, classes)
+
+
+def _text_model_of(
+    vocabulary: Vocabulary, arrays: dict[str, Any], options: dict[str, Any], classes: Any
+) -> KeyTokenClassifier:
+    model = KeyTokenClassifier(**options)
+    model.check_options()
+    _check_arrays(arrays, int(np.count_nonzero(vocabulary.column >= 0)), len(classes))
     model.classes_ = classes
     for name in _ARRAYS:
         setattr(model, name + "_", arrays[name])
@@ -239,6 +273,56 @@ def _text_model(
     model._theta = frozen(model._present())
     model.vocabulary_ = vocabulary
     return model
+
+
+def _packed_contents(model: KeyTokenClassifier) -> dict[str, bytes] | None:
+    """Two files, so that two processors may inflate them; in each the arrays' size in eight bytes, then the arrays."""
+    arrays = pack(model.token_model())
+    if arrays is None:
+        return None
+    parts: dict[str, dict[str, Any]] = {"numbers": {}, "words": {}}
+    for name, array in arrays.items():
+        parts["numbers" if name in NUMBERS else "words"][name] = np.ascontiguousarray(array)
+    wholes = {part: save_arrays(own) for part, own in parts.items()}
+    if max(map(len, wholes.values())) > _LARGEST_INFLATED:
+        return None
+    return {part: len(whole).to_bytes(8, "little") + _deflated(whole) for part, whole in wholes.items()}
+
+
+def _deflated(whole: bytes) -> bytes:
+    deflate = zlib.compressobj(6, memLevel=7, strategy=zlib.Z_FILTERED)  # for numbers: small blocks, few short matches
+    return deflate.compress(whole) + deflate.flush()
+
+
+def _packed_model(
+    record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
+) -> KeyTokenClassifier:
+    numbers, words = ordered_map(lambda part: load_arrays(_inflated(contents[part])), ["numbers", "words"], 2)
+    if numbers.keys() & words.keys():
+        raise ValueError("an array is there twice")
+    small = unpack(numbers | words)
+    arrays = {
+        "attention": small.theta.a,
+        "values": small.theta.B,
+        "intercept": small.theta.c,
+        "empty": small.theta.empty,
+        "log_sink": np.array([small.theta.log_sink]),
+        "mean_attention": small.mean_attention,
+        "class_counts": small.class_counts,
+    }
+    return _text_model_of(small.vocabulary, arrays, options, classes)
+
+
+def _inflated(content: bytes) -> bytes:
+    """What was deflated; its size is declared, judged before anything is inflated, and never exceeded."""
+    size = int.from_bytes(content[:8], "little")
+    if size > _LARGEST_INFLATED:
+        raise ValueError("it would inflate to far too much")
+    stream = zlib.decompressobj()
+    whole = stream.decompress(content[8:], size + 1)
+    if len(whole) != size or not stream.eof or stream.unused_data:
+        raise ValueError("it does not inflate to the size that it declares")
+    return whole
 
 
 def _bag_contents(model: BagClassifier) -> dict[str, bytes]:
@@ -264,10 +348,18 @@ def _bag_model(
     return model
 
 
+# by kind and format; of the formats that can hold a model, the first is written
 _KINDS = {
-    KeyTokenClassifier.__name__: _Kind(("arrays", "vocabulary"), _text_contents, _text_facts, _text_model),
-    BagClassifier.__name__: _Kind(("arrays",), _bag_contents, _bag_facts, _bag_model),
+    KeyTokenClassifier.__name__: {
+        2: _Kind(("numbers", "words"), _packed_contents, _text_facts, _packed_model),
+        1: _Kind(("arrays", "vocabulary"), _text_contents, _text_facts, _text_model),
+    },
+    BagClassifier.__name__: {1: _Kind(("arrays",), _bag_contents, _bag_facts, _bag_model)},
 }
+
+
+def _kind(record: dict[str, Any]) -> _Kind:
+    return _KINDS[record["kind"]][record["format"]]
 
 
 def _check_arrays(arrays: dict[str, Any], V: int, K: int) -> None:
@@ -287,5 +379,5 @@ def _check_arrays(arrays: dict[str, Any], V: int, K: int) -> None:
         array = arrays[name]
         if array.shape != shape or array.dtype.kind != "f":
             raise ValueError(f"{name} has the wrong shape or type")
-        if name != "log_sink" and not np.isfinite(array).all():
+        if not (array < np.inf if name == "log_sink" else np.isfinite(array)).all():
             raise ValueError(f"{name} is not finite")

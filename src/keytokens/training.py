@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from .core.attention import Gradient, Parameters, evaluate
+from .core.attention import Gradient, Parameters, evaluate, total_attention
 from .core.counts import Block, Float
 from .core.embeddings import pull_back
 from .core.losses import Labels, Loss, loss_for
-from .core.prior import PriorOptions, Statistics, prior_of, statistics
+from .core.prior import Prior, PriorOptions, Statistics, prior_of, statistics
 from .optim import LBFGS, Outcome, run
 from .optim.lbfgs import LBFGSState
 
 __all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
 
+_AVERAGED = 3  # steps
+
 Watch = Callable[[LBFGSState], None]
-Part = TypeVar("Part", Gradient, Statistics)
+Part = TypeVar("Part", Gradient, Statistics, Float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +36,20 @@ class TrainingSet:
     weights: list[Float]
     n_classes: int
     threads: int
+    sizes: NDArray[np.int32] | None = None  # words in each token; None: all are single words
 
     @classmethod
-    def of(cls, blocks: list[Block], y: Labels, weight: Float, n_classes: int, threads: int) -> TrainingSet:
+    def of(
+        cls,
+        blocks: list[Block],
+        y: Labels,
+        weight: Float,
+        n_classes: int,
+        threads: int,
+        sizes: NDArray[np.int32] | None = None,
+    ) -> TrainingSet:
         ends = np.cumsum([len(block) for block in blocks])[:-1]
-        return cls(blocks, np.split(y, ends), np.split(weight, ends), n_classes, threads)
+        return cls(blocks, np.split(y, ends), np.split(weight, ends), n_classes, threads, sizes)
 
     @property
     def loss(self) -> Loss:
@@ -45,17 +58,16 @@ class TrainingSet:
     def statistics(self) -> Statistics:
         return self._sum(lambda b, y, w: statistics(b, y, w, self.n_classes, self.threads))
 
+    def prior(self, seen: Statistics, options: PriorOptions) -> Prior:
+        return prior_of(seen, options, self.sizes)
+
     def evaluate(self, theta: Parameters) -> Gradient:
         return self._sum(lambda b, y, w: evaluate(b, y, w, self.loss, theta, self.threads))
 
     def mean_attention(self, theta: Parameters) -> Float:
-        """(V,) the attention of each token, averaged over the documents.
-
-        It is a derivative: with loss sum_i F_i and every value 1, dB = sum_i Q_i.
-        """
-        ones = replace(theta, B=np.ones_like(theta.B[:1]), c=theta.c[:1] * 0)
-        total = self._sum(lambda b, y, w: evaluate(b, y, w, _Sum(), ones, self.threads))
-        return total.B[0] / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
+        """(V,) the attention of each token, averaged over the documents."""
+        total = self._sum(lambda b, y, w: total_attention(b, w, theta, self.threads))
+        return total / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
 
     def _sum(self, of: Callable[[Block, Labels, Float], Part]) -> Part:
         """Over the blocks, in their order."""
@@ -64,16 +76,6 @@ class TrainingSet:
         for part in parts:
             total = total + part
         return total
-
-
-class _Sum:
-    """The sum of the scores as a loss."""
-
-    def value(self, F: Float, y: Labels) -> Float:
-        return F[0]
-
-    def slope(self, F: Float, y: Labels) -> Float:
-        return np.ones_like(F)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +95,13 @@ def fit_scalars(
     start: Parameters | None = None,
     watch: Watch | None = None,
 ) -> Trained:
-    """Minimise sum_i loss_i + |g|^2 / 2 + penalty |a|^2 / 2 over g, a, c, where b = mean + width g."""
+    """Minimise sum_i loss_i + |g|^2 / 2 + penalty |a|^2 / 2 over g, a, c, where b = mean + width g.
+
+    The answer is the mean of the last steps. With a large tolerance it is a regulariser of its own: the first few steps
+    fit what many documents share, later ones what only the training documents have.
+    """
     seen = data.statistics()
-    prior = prior_of(seen, options)
+    prior = data.prior(seen, options)
     m, V = prior.mean.shape
     dtype = prior.mean.dtype
 
@@ -111,16 +117,25 @@ def fit_scalars(
         part = data.evaluate(parameters(theta))
         value = part.loss + 0.5 * float(np.vdot(g, g)) + 0.5 * prior.attention_penalty * float(np.dot(a, a))
         slope = (prior.width * part.B + g, part.a + dtype.type(prior.attention_penalty) * a, part.c)
-        return value, np.concatenate([x.ravel() for x in slope]).astype(dtype)
+        return value, np.concatenate([x.ravel() for x in slope]).astype(dtype, copy=False)
 
     begin = np.zeros((m + 1) * V + m, dtype)
     begin[(m + 1) * V :] = prior.odds
     if start is not None:
         begin = np.concatenate([((start.B - prior.mean) / prior.width).ravel(), start.a, start.c]).astype(dtype)
-    curvature = np.concatenate([prior.curvature_g.ravel(), prior.curvature_a, prior.curvature_c])
+    inverse_hessian = 1 / np.concatenate([prior.curvature_g.ravel(), prior.curvature_a, prior.curvature_c])
+    last: deque[Float] = deque(maxlen=_AVERAGED)
+
+    def remember(state: LBFGSState) -> None:
+        last.append(state.theta)
+        if watch is not None:
+            watch(state)
+
     with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
-        outcome = run(LBFGS(objective, 1 / curvature, tolerance=tolerance), begin, max_iter, watch)
-    return Trained(parameters(outcome.state.theta), outcome, seen)
+        method = LBFGS(objective, inverse_hessian, memory=5, tolerance=tolerance, patience=2)
+        outcome = run(method, begin, max_iter, remember)
+    used = list(last)[-outcome.steps :]  # not the start
+    return Trained(parameters(sum(used[1:], used[0]) / dtype.type(len(used))), outcome, seen)
 
 
 def fit_embeddings(
@@ -141,7 +156,7 @@ def fit_embeddings(
     so what holds them back grows with n (without it they take over and the test accuracy falls).
     """
     seen = data.statistics()
-    prior = prior_of(seen, options)
+    prior = data.prior(seen, options)
     m, V = prior.mean.shape
     dtype = prior.mean.dtype
     df = seen.presence.sum(axis=0)

@@ -1,8 +1,9 @@
-"""`keytokens explain`: one text or one bag, why it gets its label, and what is proved of it."""
+"""`keytokens explain`: why a text, a bag or every row of a table gets its label, and what is proved of it."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,25 +11,53 @@ import numpy as np
 import typer
 
 from ..bags import BagClassifier
-from ..errors import DataError
+from ..classifier import KeyTokenClassifier
+from ..errors import DataError, InputError
+from ..explanation import Explanation
 from ..persist import load
 from ..report.terminal import explanation_text, wants_colour
-from ..tables import read_table
-from .common import JsonOption, say, show_json, width
+from ..tables import Table, guess_columns, kind_of, read_batches, read_table, table_writer, texts_of
+from .bulk import counted, free_name, long_document
+from .common import JsonOption, TableFormat, TextColumn, say, show_json, width
+from .fit import check_format
 
 __all__ = ["explain"]
+
+ROWS = 256  # of a batch: an explanation takes about a millisecond, and a bar should move
 
 
 def explain(
     model: Annotated[Path, typer.Argument(help="Directory of a model.")],
     text: Annotated[
-        str, typer.Argument(help="The text; for a model of bags a table, one instance a row. - reads standard input.")
-    ],
+        str | None,
+        typer.Argument(help="The text; for a model of bags a table, one instance a row. - reads standard input."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Explain every row of a table instead; - for standard input.")
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", help="With --data: .jsonl for full records, .csv .tsv .parquet for a summary."),
+    ] = "-",
+    column: TextColumn = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="With --data: the sets of words too, which take long.")
+    ] = False,
+    table_format: TableFormat = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that stands alone.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show which tokens decide the label of a text, with the proof."""
+    """Show which tokens decide the label of a text, with the proof; or of every text of a table, whatever its size."""
+    _check_asked(text, data, output, column, words, table_format, html)
     clf = load(model)
+    if data is not None:
+        if not isinstance(clf, KeyTokenClassifier):
+            raise InputError(f"explain: --data needs a model of texts; {str(model)!r} is a {type(clf).__name__}.")
+        _explain_table(
+            clf, counted(read_batches(data, table_format, rows=ROWS), "explaining"), output, column, words, json
+        )
+        return
+    assert text is not None
     explanation = clf.explain(_bag(text) if isinstance(clf, BagClassifier) else _text(text))
     if html is not None:
         explanation.to_html(html)
@@ -38,6 +67,89 @@ def explain(
     say(explanation_text(explanation, colour=wants_colour(sys.stdout), width=width()))
     if html is not None:
         say(f"\npage: {html}")
+
+
+def _check_asked(
+    text: str | None,
+    data: str | None,
+    output: str,
+    column: str | None,
+    words: bool,
+    table_format: str | None,
+    html: Path | None,
+) -> None:
+    """One text or one table, and only what belongs to it."""
+    check_format(table_format)
+    if (text is None) == (data is None):
+        seen = "neither" if text is None else "both"
+        raise InputError(f"explain: give one text, or a table with --data; saw {seen}.")
+    if data is not None and html is not None:
+        raise InputError("explain: --html shows one text; saw it with --data. Cure: `keytokens report` shows a table.")
+    if data is None and (output != "-" or column or words or table_format):
+        raise InputError("explain: --output, --text, --words and --format belong to a table; saw no --data.")
+
+
+def _explain_table(
+    clf: KeyTokenClassifier, batches: Iterator[Table], output: str, column: str | None, words: bool, json: bool
+) -> None:
+    rows = _Rows(clf, column)
+    if json:
+        head: dict[str, Any] = {}
+        with long_document("explanations", head) as add:
+            for _, explained in rows.of(batches):
+                for one in explained:
+                    add(one.to_dict(words=words))
+            head["text_column"] = rows.column
+        return
+    kind = "jsonl" if output == "-" else kind_of(output)
+    with table_writer(output, kind) as write:
+        for table, explained in rows.of(batches):
+            if kind == "jsonl":
+                records = [one.to_dict(words=words) for one in explained]
+                write({key: [record[key] for record in records] for key in records[0]})
+            else:
+                write(_summary(table, explained))
+    if output != "-":
+        typer.echo(f"{rows.count:,} explanations of column {rows.column!r} in {output}")
+
+
+class _Rows:
+    """The rows of a table, explained batch by batch."""
+
+    def __init__(self, clf: KeyTokenClassifier, column: str | None) -> None:
+        self.clf = clf
+        self.column = column
+        self.count = 0
+
+    def of(self, batches: Iterator[Table]) -> Iterator[tuple[Table, list[Explanation]]]:
+        for table in batches:
+            if not self.count:
+                self.column, _ = guess_columns(table, self.column, None, need_label=False)
+            assert self.column is not None
+            self.count += len(table)
+            yield table, list(self.clf.explain_many(texts_of(table, self.column)))
+
+
+def _summary(table: Table, explained: list[Explanation]) -> dict[str, list[Any]]:
+    """The table with one flat line of what is proved."""
+    columns = dict(table.columns)
+    added = {
+        "prediction": [one.label for one in explained],
+        "probability": [round(one.probability, 6) for one in explained],
+        "sufficient": [" | ".join(item.text for item in one.sufficient) for one in explained],
+        "flip": [" | ".join(item.text for item in one.flip) for one in explained],
+        "flips_to": [one.flip.label_after for one in explained],
+        "proved": [_is_proved(one) for one in explained],
+    }
+    for name, values in added.items():
+        columns[free_name(columns, name)] = values
+    return columns
+
+
+def _is_proved(one: Explanation) -> bool:
+    """No smaller set does the same, of either kind, and no comparison hangs on rounding."""
+    minima = one.sufficient.status == "minimum" and one.flip.status in ("minimum", "none")
+    return minima and not one.certificate.tight
 
 
 def _text(given: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +15,19 @@ from ..classifier import KeyTokenClassifier
 from ..errors import InputError
 from ..evaluation import hold_out
 from ..tables import FORMATS, guess_columns, labels_of, read_table, texts_of
-from ..validate import check_labels
+from ..tuning import LEAST_BYTES, Tuned, autotune
+from ..validate import check_labels, check_number
 from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, say, show_json
 
-__all__ = ["fit", "held_out_score"]
+__all__ = ["bytes_of", "fit", "held_out_score"]
+
+_USUAL = KeyTokenClassifier().get_params()
+
+
+def _usual(name: str) -> str:
+    """What the help shows as the default: an option that is not given is left to the model, or to the tuning."""
+    value = _USUAL[name]
+    return str(value[1] if name == "ngrams" else value)
 
 
 def fit(
@@ -24,12 +35,40 @@ def fit(
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the model.")],
     text: TextColumn = None,
     label: Annotated[str | None, typer.Option("--label", help="Column with the label; guessed if not given.")] = None,
-    ngrams: Annotated[int, typer.Option(min=1, help="Longest n-gram, in words.")] = 2,
-    counts: Annotated[str, typer.Option(help="raw, log or binary: the weight of a repeated token.")] = "raw",
-    sink: Annotated[float, typer.Option(help="Weight of the sink, in mean text lengths; 0 for none.")] = 0.5,
-    attention_penalty: Annotated[float, typer.Option(help="Smaller: attention selects more sharply.")] = 2.0,
+    ngrams: Annotated[
+        int | None, typer.Option(min=1, help="Longest n-gram, in words.", show_default=_usual("ngrams"))
+    ] = None,
+    counts: Annotated[
+        str | None,
+        typer.Option(help="raw, log or binary: the weight of a repeated token.", show_default=_usual("counts")),
+    ] = None,
+    sink: Annotated[
+        float | None,
+        typer.Option(help="Weight of the sink, in mean text lengths; 0 for none.", show_default=_usual("sink")),
+    ] = None,
+    ratio: Annotated[
+        float | None, typer.Option(help="Larger: trust the plain counts more.", show_default=_usual("ratio"))
+    ] = None,
+    spread: Annotated[
+        float | None, typer.Option(help="Larger: fit the training texts closer.", show_default=_usual("spread"))
+    ] = None,
+    attention_penalty: Annotated[
+        float | None,
+        typer.Option(help="Smaller: attention selects more sharply.", show_default=_usual("attention_penalty")),
+    ] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Keep the most frequent tokens only.")] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Give every class the same total weight.")] = False,
+    tune: Annotated[
+        float | None,
+        typer.Option(
+            "--autotune",
+            metavar="SECONDS",
+            help="Search so long for better options; those that are given stay. The score is of texts kept apart.",
+        ),
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Make the model fit into 500kB, 2MB, ...; the score is of it.")
+    ] = None,
     holdout: Annotated[float, typer.Option(min=0, max=0.9, help="Share held out for the score; 0 for none.")] = 0.2,
     seed: Annotated[int, typer.Option(help="For the split.")] = 0,
     threads: ThreadsOption = None,
@@ -38,19 +77,22 @@ def fit(
 ) -> None:
     """Train on labelled text: score a held-out fifth, refit on everything, save the model."""
     check_format(table_format)
-    options: dict[str, Any] = {
-        "ngrams": (1, ngrams),
+    check_number("fit", "--autotune", tune, 0, above=True, none=True)
+    wanted: dict[str, Any] = {
+        "ngrams": None if ngrams is None else (1, ngrams),
         "counts": counts,
         "sink": sink,
+        "ratio": ratio,
+        "spread": spread,
         "attention_penalty": attention_penalty,
         "max_tokens": max_tokens,
         "class_weight": "balanced" if balanced else None,
         "random_state": seed,
         "threads": threads,
-        "verbose": 0 if json else 1,
     }
-    model = KeyTokenClassifier(**options)
-    model.check_options()
+    given = {name: value for name, value in wanted.items() if value is not None}
+    KeyTokenClassifier(**given).check_options()
+    trainer = Trainer(given, tune, None if size is None else bytes_of(size), seed, quiet=json)
     begin = time.perf_counter()
     table = read_table(data, table_format)
     text_column, label_column = guess_columns(table, text, label)
@@ -60,10 +102,10 @@ def fit(
     say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
     check_labels("fit", labels, len(texts))
     read = time.perf_counter()
-    score = held_out_score(texts, labels, options, holdout, seed)
+    score = held_out_score(texts, labels, {}, holdout, seed, trainer.train)
     say(score_line(score), quiet=json)
     scored = time.perf_counter()
-    model.fit(texts, labels)
+    model = trainer.train(texts, labels)
     fitted = time.perf_counter()
     model.save(output)
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)
@@ -72,7 +114,8 @@ def fit(
         show_json(
             {
                 "score": score,
-                "options": options,
+                "options": model.get_params(),
+                "tuning": trainer.record(),
                 "columns": {"text": text_column, "label": label_column},
                 "classes": model.classes_.tolist(),
                 "texts": len(texts),
@@ -86,6 +129,65 @@ def fit(
         )
 
 
+@dataclass
+class Trainer:
+    """Texts to a model; options are searched for by the first texts that it sees, and then stay."""
+
+    options: dict[str, Any]
+    seconds: float | None
+    max_bytes: int | None
+    seed: int
+    quiet: bool
+    tuned: Tuned | None = None
+
+    def train(self, texts: Sequence[str], labels: Sequence[Any]) -> KeyTokenClassifier:
+        verbose = 0 if self.quiet else 1
+        if self.seconds is not None and self.tuned is None:
+            self.tuned = autotune(
+                texts,
+                labels,
+                seconds=self.seconds,
+                max_bytes=self.max_bytes,
+                seed=self.seed,
+                fixed=self.options,
+                verbose=verbose,
+            )
+            say(f"tuned: {self.tuned}", quiet=self.quiet)
+            return self.tuned.model
+        options = self.options if self.tuned is None else self.tuned.options
+        model = KeyTokenClassifier(**options, verbose=verbose).fit(texts, labels)
+        return model if self.max_bytes is None else model.compressed(self.max_bytes)
+
+    def record(self) -> dict[str, Any] | None:
+        if self.tuned is None:
+            return None
+        return {
+            "metric": self.tuned.metric,
+            "score": self.tuned.score,
+            "standard_error": self.tuned.standard_error,
+            "options": self.tuned.options,
+            "trials": [asdict(trial) for trial in self.tuned.trials],
+            "seconds": self.tuned.seconds,
+        }
+
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+
+
+def bytes_of(size: str) -> int:
+    """A number of bytes as people write it.
+
+    >>> bytes_of("500kB"), bytes_of("1.5 MB"), bytes_of("2G"), bytes_of("20000")
+    (500000, 1500000, 2000000000, 20000)
+    """
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?)\s*([kmg]?)b?", size.strip().lower(), re.ASCII)
+    number = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if number < LEAST_BYTES:
+        least = f"{LEAST_BYTES // 1000}kB"
+        raise InputError(f"--size must be at least {least}, written like 500kB, 2MB or 1GB; saw {size!r}.")
+    return number
+
+
 def check_format(kind: str | None) -> None:
     known = sorted(set(FORMATS.values()))
     if kind is not None and kind not in known:
@@ -93,9 +195,14 @@ def check_format(kind: str | None) -> None:
 
 
 def held_out_score(
-    texts: Sequence[str], labels: Sequence[Any], options: dict[str, Any], share: float, seed: int
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    options: dict[str, Any],
+    share: float,
+    seed: int,
+    train: Callable[[list[str], list[Any]], KeyTokenClassifier] | None = None,
 ) -> dict[str, Any] | None:
-    held = hold_out(texts, labels, options, share, seed)
+    held = hold_out(texts, labels, options, share, seed, train)
     return None if held is None else held.score()
 
 

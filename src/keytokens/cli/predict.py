@@ -1,16 +1,23 @@
-"""`keytokens predict`: a model and a table to a table with predictions."""
+"""`keytokens predict`: a model and a table of any size to a table with predictions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from ..classifier import KeyTokenClassifier
+from ..core.counts import Float
+from ..errors import InputError
+from ..parallel import cores, ordered_stream
 from ..persist import load
-from ..tables import Table, guess_columns, labels_of, read_table, texts_of, write_table
-from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, show_json
+from ..tables import Table, guess_columns, labels_of, read_batches, table_writer, texts_of
+from .bulk import counted, free_name, long_document
+from .common import JsonOption, TableFormat, TextColumn, ThreadsOption
 from .fit import check_format
 
 __all__ = ["predict"]
@@ -18,7 +25,7 @@ __all__ = ["predict"]
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Directory of a model.")],
-    data: Annotated[str, typer.Argument(help="Texts: .csv .tsv .jsonl .parquet, or - for standard input.")],
+    data: Annotated[str, typer.Argument(help="Texts: .csv .tsv .jsonl .parquet (or .gz), - for standard input.")],
     output: Annotated[str, typer.Option("-o", "--output", help="Table to write; - for CSV on standard output.")] = "-",
     text: TextColumn = None,
     label: Annotated[str | None, typer.Option("--label", help="Column with true labels: show the accuracy.")] = None,
@@ -26,46 +33,75 @@ def predict(
     table_format: TableFormat = None,
     json: JsonOption = False,
 ) -> None:
-    """Add the predicted label and its probability to every row."""
+    """Add the predicted label and its probability to every row. The file may be larger than the memory."""
     check_format(table_format)
     clf = load(model)
-    clf.threads = threads
-    table = read_table(data, table_format)
-    text_column, _ = guess_columns(table, text, label, need_label=False)
-    P = clf.predict_proba(texts_of(table, text_column))
-    best = P.argmax(axis=1)
-    predicted = clf.classes_[best].tolist()
-    accuracy = None if label is None else _accuracy(predicted, labels_of(table, label))
+    if not isinstance(clf, KeyTokenClassifier):
+        raise InputError(f"predict: {str(model)!r} must be a model of texts; saw a {type(clf).__name__}.")
+    done = _Predictions(clf, text, label)
+    batches = done.of(counted(read_batches(data, table_format), "predicting"), threads or cores())
     if json:
-        show_json(
-            {
-                "text_column": text_column,
-                "accuracy": accuracy,
-                "classes": clf.classes_.tolist(),
-                "predictions": [
-                    {"label": y, "probability": row[k], "probabilities": row}
-                    for y, k, row in zip(predicted, best.tolist(), P.tolist(), strict=True)
-                ],
-            }
-        )
+        head: dict[str, Any] = {}
+        with long_document("predictions", head) as add:
+            for one in batches:
+                best = zip(one.labels, one.best.tolist(), one.P.tolist(), strict=True)
+                for y, k, row in best:
+                    add({"label": y, "probability": row[k], "probabilities": row})
+            head |= {"text_column": done.text, "accuracy": done.accuracy, "classes": clf.classes_.tolist()}
         return
-    columns = dict(table.columns)
-    columns[_free(table, "prediction")] = predicted
-    columns[_free(table, "probability")] = P[np.arange(len(best)), best].round(6).tolist()
-    write_table(output, columns)
+    with table_writer(output) as write:
+        for one in batches:
+            columns = one.table.columns
+            columns = {**columns, free_name(columns, "prediction"): one.labels}
+            write({**columns, free_name(columns, "probability"): one.P.max(axis=1).round(6).tolist()})
     if output != "-":
-        typer.echo(f"{len(predicted):,} predictions of column {text_column!r} in {output}")
-    if accuracy is not None:
-        typer.echo(f"accuracy {accuracy:.4f} on column {label!r}", err=output == "-")
+        typer.echo(f"{done.rows:,} predictions of column {done.text!r} in {output}")
+    if done.accuracy is not None:
+        typer.echo(f"accuracy {done.accuracy:.4f} on column {label!r}", err=output == "-")
 
 
-def _free(table: Table, name: str) -> str:
-    """A column name that the table does not have yet."""
-    taken, number = name, 2
-    while taken in table.columns:
-        taken, number = f"{name}_{number}", number + 1
-    return taken
+@dataclass(frozen=True, eq=False)
+class _Predicted:
+    """One batch and what the model says of it."""
+
+    table: Table
+    labels: list[Any]
+    best: np.ndarray[Any, np.dtype[np.intp]]
+    P: Float
 
 
-def _accuracy(predicted: list[Any], truth: list[Any]) -> float:
-    return float(np.mean([str(one) == str(other) for one, other in zip(predicted, truth, strict=True)]))
+class _Predictions:
+    """Predictions of a stream of batches, and what is known of all of them once the last has come."""
+
+    def __init__(self, clf: KeyTokenClassifier, text: str | None, label: str | None) -> None:
+        self.clf = clf
+        self.text = text
+        self.label = label
+        self.rows = 0
+        self.right = 0
+
+    @property
+    def accuracy(self) -> float | None:
+        return None if self.label is None else self.right / self.rows
+
+    def of(self, batches: Iterator[Table], threads: int) -> Iterator[_Predicted]:
+        self.clf.threads = 1  # every batch has a thread of its own
+        for one in ordered_stream(self._one, self._checked(batches), threads):
+            self.rows += len(one.labels)
+            if self.label is not None:
+                truth = labels_of(one.table, self.label)
+                self.right += sum(str(y) == str(other) for y, other in zip(one.labels, truth, strict=True))
+            yield one
+
+    def _checked(self, batches: Iterator[Table]) -> Iterator[Table]:
+        """The batches; the first of them says which column holds the text."""
+        for place, table in enumerate(batches):
+            if place == 0:
+                self.text, _ = guess_columns(table, self.text, self.label, need_label=False)
+            yield table
+
+    def _one(self, table: Table) -> _Predicted:
+        assert self.text is not None
+        P = self.clf.predict_proba(texts_of(table, self.text))
+        best = P.argmax(axis=1)
+        return _Predicted(table, self.clf.classes_[best].tolist(), best, P)

@@ -16,7 +16,7 @@ from scipy import sparse
 from .counts import Block, Float
 from .losses import Labels, Loss
 
-__all__ = ["Gradient", "Parameters", "evaluate", "scores"]
+__all__ = ["Gradient", "Parameters", "evaluate", "scores", "total_attention"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,3 +124,16 @@ def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Paramete
     B = np.stack(U)
     value = float(np.sum(loss.value(F, y) * weight, dtype=np.float64))
     return Gradient(value, (theta.B * B).sum(axis=0) - t, B, R.sum(axis=1))
+
+
+def total_attention(block: Block, weight: Float, theta: Parameters, threads: int = 1) -> Float:
+    """(V,) the attention of each token summed over the documents: w * C'(weight / D)."""
+    own = theta.weights
+    if own is not None:
+        (total,) = block.times([own.w], threads)
+        total = total + total.dtype.type(own.sink)
+        (sums,) = block.transposed_times([np.where(total > 0, weight, 0) / np.where(total > 0, total, 1)], threads)
+        return own.w * sums
+    W, sinks = _weighted_rows(block.rows, theta)
+    total = W @ np.ones(W.shape[1], W.dtype) + sinks
+    return np.asarray(W.T @ (np.where(total > 0, weight, 0) / np.where(total > 0, total, 1)))

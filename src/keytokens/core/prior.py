@@ -5,13 +5,16 @@ the difference of its frequencies in the two classes. The log-count ratio r_s = 
 in the others) is the scale-free form of the same count: where the two frequencies differ little, r_s is that difference
 divided by the frequency. It centres the prior of the values (r) and sets its width (|r|).
 
-    T = mean weight of a document        w0 = sink T
-    b_s = (T + w0) (spread / sqrt(T)) (ratio / sqrt(T) r_s / <r> + g_s u_s / <u>),  g_s ~ N(0, 1),  u_s = |r_s| + FLOOR
+    T = mean weight of a document        w0 = sink T        n_s = words in token s
+    b_s = (T + w0) kappa (ratio / sqrt(T) m_s / <m> + g_s u_s / <u>),   kappa = spread / T^0.3,   g_s ~ N(0, 1)
+    m_s = r_s / 2^(n_s - 1)        u_s = (|r_s| + FLOOR) 0.8^(n_s - 1)
     a_s ~ N(0, 1 / attention_penalty)
 
-<x> is the root mean square weighted by document frequency. The powers of T keep the prior size of f the same for short
-and long texts, so one set of constants serves both: independent parts of T tokens add up like sqrt(T), common ones
-like T.
+<x> is the root mean square weighted by document frequency. An n-gram repeats evidence that its words have given
+already, so its share of the mean is halved with every further word, and its width falls. The powers of T let one set of
+constants serve short and long texts: T independent parts add up like sqrt(T), common ones like T; and because long
+texts are more decided than short ones, the prior size of f grows like T^0.2. With more than two classes a decision is a
+difference of two scores, so each has half the variance.
 """
 
 from __future__ import annotations
@@ -19,21 +22,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .counts import Block, Float
 from .losses import Labels
 
 __all__ = ["Prior", "PriorOptions", "Statistics", "prior_of", "statistics"]
 
-FLOOR = 0.03  # keeps some width where a token is equally frequent in all classes
+FLOOR = 0.1  # keeps some width where a token is equally frequent in all classes
+_MEAN_DECAY, _WIDTH_DECAY = 0.5, 0.8  # for every word of a token after the first
+_LENGTH_POWER = 0.3
 
 
 @dataclass(frozen=True)
 class PriorOptions:
     ratio: float = 1.5
-    spread: float = 3.0
-    sink: float = 0.5
-    attention_penalty: float = 2.0
+    spread: float = 1.6
+    sink: float = 0.3
+    attention_penalty: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,23 +82,26 @@ class Prior:
     curvature_c: Float  # (m,)
 
 
-def prior_of(s: Statistics, options: PriorOptions) -> Prior:
+def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | None = None) -> Prior:
+    """The prior that these sums give; `sizes` are the words in each token (none given: all are single words)."""
     dtype = s.presence.dtype
     n = float(s.documents.sum())
     T = s.mass / n if s.mass > 0 else 1.0
     r = log_count_ratios(s.presence)
-    u = np.abs(r) + FLOOR
+    more = 0 if sizes is None else sizes - 1
+    mean = r * np.power(_MEAN_DECAY, more, dtype=dtype)
+    u = (np.abs(r) + FLOOR) * np.power(_WIDTH_DECAY, more, dtype=dtype)
     df = s.presence.sum(axis=0)
-    kappa = options.spread / np.sqrt(T)
+    kappa = options.spread / T**_LENGTH_POWER / (1 if len(r) == 1 else np.sqrt(2))
     unit = T * (1 + options.sink) * kappa
     ratio = options.ratio / np.sqrt(T)
-    direction, shape = r / _size(r, df), u / _size(u, df)
+    direction, shape = mean / _size(mean, df), u / _size(u, df)
     frequencies = np.log(np.maximum(s.documents, 1e-12) / n)
     odds = frequencies[1:] - frequencies[0] if len(frequencies) == 2 else frequencies - frequencies.mean()
     k = kappa * shape
     return Prior(
-        mean=(unit * ratio * direction).astype(dtype),
-        width=(unit * shape).astype(dtype),
+        mean=direction * dtype.type(unit * ratio),
+        width=shape * dtype.type(unit),
         attention_penalty=options.attention_penalty,
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=odds,
@@ -107,10 +116,15 @@ def prior_of(s: Statistics, options: PriorOptions) -> Prior:
 
 
 def log_count_ratios(presence: Float) -> Float:
-    """r (m, V) with add-one smoothing: class 1 against class 0, or each class against the rest."""
-    inside = presence + 1
-    outside = presence.sum(axis=0) - presence + 1
-    r = np.log(inside / inside.sum(axis=1, keepdims=True)) - np.log(outside / outside.sum(axis=1, keepdims=True))
+    """r (m, V): class 1 against class 0, or each class against the rest.
+
+    Every token is taken to have been seen in two more documents, shared among the classes as all tokens are: a token
+    never seen has ratio 0, however rare its class.
+    """
+    total = presence.sum(axis=1, keepdims=True)
+    share = np.clip(total / max(float(total.sum()), 1e-12), 1e-6, 1 - 1e-6)  # in single precision 1 - 1e-9 is 1
+    inside, outside = presence + 2 * share, presence.sum(axis=0) - presence + 2 * (1 - share)
+    r = np.log(inside / outside) - np.log(share / (1 - share))
     return r[1:] if len(r) == 2 else r
 
 

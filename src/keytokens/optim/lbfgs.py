@@ -29,7 +29,7 @@ class LBFGSState:
     gradient: Vector
     pairs: tuple[Pair, ...]
     evaluations: int
-    gain: float = np.inf  # how much the last step lowered the value
+    small_steps: int = 0  # how many of the last steps, in a row, lowered the value by less than the tolerance
     stalled: bool = False
 
 
@@ -40,7 +40,8 @@ class LBFGS:
     objective: Callable[[Vector], tuple[float, Vector]]
     inverse_hessian: Vector  # (N,) diagonal, the first guess
     memory: int = 6
-    tolerance: float = 1e-9  # stop when a step lowers the objective by less than this share of it
+    tolerance: float = 1e-9  # stop when a step lowers the objective by less than this share of it ...
+    patience: int = 1  # ... this many times in a row
     most_halvings: int = 30
 
     def init(self, start: Vector) -> LBFGSState:
@@ -50,7 +51,7 @@ class LBFGS:
     def verdict(self, state: LBFGSState) -> Status | None:
         if not np.isfinite(state.value):
             return Status.NOT_FINITE
-        if state.gain <= self.tolerance * abs(state.value) or not state.gradient.any():
+        if state.small_steps >= self.patience or not state.gradient.any():
             return Status.CONVERGED
         return Status.STALLED if state.stalled else None
 
@@ -68,7 +69,9 @@ class LBFGS:
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
                 pairs = (*state.pairs, *_pair(theta - state.theta, gradient - state.gradient))[-self.memory :]
-                return LBFGSState(theta, value, gradient, pairs, state.evaluations + halving + 1, state.value - value)
+                small = state.value - value <= self.tolerance * abs(value)
+                idle = state.small_steps + 1 if small else 0
+                return LBFGSState(theta, value, gradient, pairs, state.evaluations + halving + 1, idle)
             length *= 0.4
         if state.pairs:  # no descent along this direction: once more along the plain one
             return replace(state, pairs=(), evaluations=state.evaluations + self.most_halvings)

@@ -6,10 +6,11 @@ sum of integers or a sorted set, so the answer depends neither on the pieces nor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,11 @@ from scipy import sparse
 from ..parallel import ordered_map
 from .tables import Ids, Keys, factorise
 from .vocabulary import Level, Vocabulary, next_keys
-from .words import MASK_KEY, read_words
+from .words import MASK_KEY, Words, read_words
 
 __all__ = ["Limits", "build", "count"]
+
+Result = TypeVar("Result")
 
 PIECE = 1024  # texts: small enough that a piece's arrays stay in the cache, large enough to drown the overhead
 _ROW_BITS, _ROW = np.uint64(10), np.uint64(PIECE - 1)  # a row within its piece takes ten bits of a sort key
@@ -48,13 +51,32 @@ class _Tally:
     """The n-grams of one piece, for one n: sorted keys; pointer[i]:pointer[i + 1] are the rows that hold key i."""
 
     keys: Keys
-    pointer: NDArray[np.int64]
+    pointer: NDArray[np.int32]
     rows: NDArray[np.uint16]
-    counts: NDArray[np.float32]
+    counts: NDArray[np.unsignedinteger[Any]]
 
     @property
-    def frequency(self) -> NDArray[np.int64]:
+    def frequency(self) -> NDArray[np.int32]:
         return np.diff(self.pointer)
+
+    def entries(self, keys: Keys, first: int) -> _Entries:
+        """What is left if only these keys, sorted, are kept; key i is node `first + i`."""
+        if not len(keys) or not len(self.keys):
+            return _Entries(np.empty(0, np.int32), np.empty(0, np.uint16), np.empty(0, np.uint8))
+        place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
+        node = np.where(keys[place] == self.keys, place + first, -1).astype(np.int32)
+        spread = np.repeat(node, self.frequency)
+        known = spread >= 0
+        return _Entries(spread[known], self.rows[known], self.counts[known])
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Entries of one piece, for one n, sorted by node and row."""
+
+    nodes: Ids
+    rows: NDArray[np.uint16]
+    counts: NDArray[np.unsignedinteger[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +85,20 @@ class _Piece:
 
     words: Ids
     ends: NDArray[np.intp]
-    rows: NDArray[np.uint64]
 
     def tally(self, first: NDArray[np.intp], keys: Keys) -> _Tally:
-        pairs = np.sort((keys << _ROW_BITS) | self.rows[first])
+        pairs = np.sort((keys << _ROW_BITS) | _row_numbers(self.ends)[first])
         begins = _run_starts(pairs)
-        counts = np.diff(begins, append=len(pairs)).astype(np.float32)
+        counts = np.diff(begins, append=len(pairs))
+        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # nearly always one byte
         pairs = pairs[begins]
         keys = pairs >> _ROW_BITS
         heads = _run_starts(keys)
-        return _Tally(keys[heads], np.append(heads, len(keys)), (pairs & _ROW).astype(np.uint16), counts)
+        pointer = np.append(heads, len(keys)).astype(np.int32)
+        return _Tally(keys[heads], pointer, (pairs & _ROW).astype(np.uint16), counts)
+
+
+_NOTHING = _Tally(np.empty(0, np.uint64), np.zeros(1, np.int32), np.empty(0, np.uint16), np.empty(0, np.uint8))
 
 
 def _run_starts(sorted_values: Keys) -> NDArray[np.int64]:
@@ -90,45 +116,39 @@ def build(texts: Sequence[str], limits: Limits, threads: int = 1) -> tuple[Vocab
     (('a', 'b', 'b a'), [[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     """
     words, word_keys, pieces = _number_words(texts, threads)
-    tallies: list[list[_Tally]] = []  # by order, then by piece
+    entries: list[list[_Entries]] = []  # by order, then by piece
     node_keys: list[Keys] = []
     frequencies: list[NDArray[np.int64]] = []
     nodes = [piece.words for piece in pieces]
     start = 0
     for order in range(1, limits.ngrams[1] + 1):
-        found = ordered_map(
-            lambda both, order=order: _tally(both[0], both[1], order, len(words)),  # type: ignore[misc]
-            list(zip(pieces, nodes, strict=True)),
-            threads,
-        )
-        keys, frequency = _merge(found, threads)
+        tallies = _over(pieces, nodes, threads, functools.partial(_tally, order=order, n_words=len(words)))
+        keys, frequency = _merge(tallies, threads)
         if order > 1:
             alive = frequency >= limits.least_on_the_way(order)
             keys, frequency = keys[alive], frequency[alive]
         else:  # every word is a node, but those too rare for any n-gram go no further
             usable = frequency >= limits.least_on_the_way(2)
-            pieces = [_Piece(_blank(p.words, usable), p.ends, p.rows) for p in pieces]
-        if order < limits.ngrams[1]:
-            level = Level(start, keys)
-            nodes = ordered_map(
-                lambda both, level=level, order=order: _nodes(both[0], both[1], level, order, len(words)),  # type: ignore[misc]
-                list(zip(pieces, nodes, strict=True)),
-                threads,
-            )
+            pieces = [_Piece(_blank(p.words, usable), p.ends) for p in pieces]
+            nodes = [piece.words for piece in pieces]
+        if 1 < order < limits.ngrams[1]:
+            find = functools.partial(_nodes, level=Level(start, keys), order=order, n_words=len(words))
+            nodes = _over(pieces, nodes, threads, find)
+        entries.append(_keep(tallies, keys, start, threads))
         start += len(keys)
-        tallies.append(found)
         node_keys.append(keys)
         frequencies.append(frequency)
+    sizes = [len(piece.ends) for piece in pieces]
+    del pieces, nodes
 
-    columns = _choose(frequencies, limits, len(texts))
+    column = _choose(frequencies, limits, len(texts))
     starts = np.cumsum([0, *map(len, node_keys)])
     levels = tuple(Level(int(at), keys) for at, keys in zip(starts[1:], node_keys[1:], strict=False))
-    vocabulary = Vocabulary(words, word_keys, levels, np.concatenate(columns))
-    by_piece = list(zip(*tallies, strict=True))
-    parts = ordered_map(lambda part: _rows_of(part, node_keys, columns), by_piece, threads)
-    sizes = [len(piece.ends) for piece in pieces]
-    counts = _stack(parts, sizes, len(vocabulary))
-    if (vocabulary.column < 0).any():  # leave out the nodes that lead to no token
+    vocabulary = Vocabulary(words, word_keys, levels, column)
+    by_piece = [list(parts) for parts in zip(*entries, strict=True)]
+    del entries
+    counts = _assemble(by_piece, sizes, column, len(vocabulary), threads)
+    if (column < 0).any():  # leave out the nodes that lead to no token
         vocabulary = Vocabulary.from_tokens(vocabulary.tokens)
     return vocabulary, counts
 
@@ -140,7 +160,7 @@ def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> spa
     [[1.0, 2.0, 1.0]]
     """
 
-    def one(at: int) -> _Rows:
+    def one(at: int) -> tuple[Ids, NDArray[np.float64], NDArray[np.int64]]:
         words = read_words(texts[at : at + PIECE])
         rows = _row_numbers(words.ends)
         found = vocabulary.find(words)
@@ -153,7 +173,10 @@ def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> spa
         return (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32), counts, per_row
 
     parts = ordered_map(one, range(0, len(texts), PIECE), threads)
-    return _stack(parts, [len(part[2]) for part in parts], len(vocabulary)).astype(np.float64, copy=False)
+    if not parts:
+        return sparse.csr_matrix((0, len(vocabulary)))
+    indices, counts, per_row = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _matrix(indices, counts, per_row, len(vocabulary))
 
 
 def _row_numbers(ends: NDArray[np.intp]) -> NDArray[np.uint64]:
@@ -163,29 +186,56 @@ def _row_numbers(ends: NDArray[np.intp]) -> NDArray[np.uint64]:
 def _number_words(texts: Sequence[str], threads: int) -> tuple[tuple[str, ...], Keys, list[_Piece]]:
     """Number all words, most frequent first (then by key); and the texts in these numbers, a mask being -1."""
 
-    def read(at: int) -> tuple[Keys, NDArray[np.int64], list[bytes], Ids, NDArray[np.intp]]:
+    def read(at: int) -> tuple[Words, Ids, NDArray[np.int64]]:
         words = read_words(texts[at : at + PIECE])
         where, number = factorise(words.keys)
-        return words.keys[where], np.bincount(number, minlength=len(where)), words.spelled(where), number, words.ends
+        return words.only(where), number, np.bincount(number, minlength=len(where))
 
     parts = ordered_map(read, range(0, len(texts), PIECE), threads)
-    everywhere = np.concatenate([part[0] for part in parts]) if parts else np.empty(0, np.uint64)
+    if not parts:
+        return (), np.empty(0, np.uint64), []
+    everywhere = np.concatenate([words.keys for words, _, _ in parts])
     keys, where, number = np.unique(everywhere, return_index=True, return_inverse=True)
-    total = np.bincount(number, np.concatenate([part[1] for part in parts]) if parts else None, len(keys))
+    total = np.bincount(number, np.concatenate([times for _, _, times in parts]), len(keys))
     total[keys == MASK_KEY] = 0
     order = np.lexsort((keys, -total))[: int(np.count_nonzero(total))]
     rank = np.full(len(keys), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
-    pieces = ordered_map(
-        lambda at: _Piece(
-            rank[number[offsets[at] : offsets[at + 1]]][parts[at][3]], parts[at][4], _row_numbers(parts[at][4])
-        ),
-        range(len(parts)),
-        threads,
-    )
-    spelled = [word for part in parts for word in part[2]]
-    return tuple(spelled[i].decode("utf-8") for i in where[order].tolist()), keys[order], pieces
+    offsets = np.cumsum([0, *(len(words.keys) for words, _, _ in parts)])
+
+    def renumber(at: int) -> _Piece:
+        words, own, _ = parts[at]
+        return _Piece(np.take(rank[number[offsets[at] : offsets[at + 1]]], own, out=own, mode="clip"), words.ends)
+
+    pieces = ordered_map(renumber, range(len(parts)), threads)
+    return _spell([words for words, _, _ in parts], offsets, where[order]), keys[order], pieces
+
+
+def _spell(parts: list[Words], offsets: NDArray[np.intp], which: NDArray[np.intp]) -> tuple[str, ...]:
+    """The words with these numbers, counted through all parts."""
+    spelled = [b""] * len(which)
+    part_of = np.searchsorted(offsets, which, side="right") - 1
+    for at, part in enumerate(parts):
+        own = np.flatnonzero(part_of == at)
+        for i, word in zip(own.tolist(), part.spelled(which[own] - offsets[at]), strict=True):
+            spelled[i] = word
+    return tuple(b"\n".join(spelled).decode("utf-8").split("\n")) if spelled else ()
+
+
+def _over(pieces: list[_Piece], nodes: list[Ids], threads: int, work: Callable[[_Piece, Ids], Result]) -> list[Result]:
+    """`work` on every piece with the nodes that begin at its words."""
+    return ordered_map(lambda at: work(pieces[at], nodes[at]), range(len(pieces)), threads)
+
+
+def _keep(tallies: list[_Tally], keys: Keys, first: int, threads: int) -> list[_Entries]:
+    """The entries of these keys, piece by piece; a tally is let go as soon as it has been read."""
+
+    def one(at: int) -> _Entries:
+        kept = tallies[at].entries(keys, first)
+        tallies[at] = _NOTHING
+        return kept
+
+    return ordered_map(one, range(len(tallies)), threads)
 
 
 def _blank(words: Ids, usable: NDArray[np.bool_]) -> Ids:
@@ -200,9 +250,7 @@ def _tally(piece: _Piece, nodes: Ids, order: int, n_words: int) -> _Tally:
 
 
 def _nodes(piece: _Piece, nodes: Ids, level: Level, order: int, n_words: int) -> Ids:
-    """The node of `order` words that begins at each word, -1 for none."""
-    if order == 1:
-        return piece.words
+    """The node of `order` words, two or more, that begins at each word, -1 for none."""
     first, keys = next_keys(nodes, piece.words, piece.ends, order, n_words)
     found = np.full(len(nodes), -1, np.int32)
     found[first] = level.table.find(keys)
@@ -230,8 +278,8 @@ def _merge(tallies: list[_Tally], threads: int) -> tuple[Keys, NDArray[np.int64]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _choose(frequencies: list[NDArray[np.int64]], limits: Limits, n_texts: int) -> list[Ids]:
-    """The column of every node, order by order; -1 for those that are no token."""
+def _choose(frequencies: list[NDArray[np.int64]], limits: Limits, n_texts: int) -> Ids:
+    """The column of every node; -1 for those that are no token."""
     most = limits.max_df * n_texts * (1 + 1e-12)  # a share of exactly max_df is allowed, whatever the rounding
     chosen = [
         (frequency >= limits.least(order)) & (frequency <= most) & (order >= limits.ngrams[0])
@@ -243,43 +291,39 @@ def _choose(frequencies: list[NDArray[np.int64]], limits: Limits, n_texts: int) 
         best = np.argsort(-all_frequencies[candidates], kind="stable")[: limits.max_tokens]
         everyone = np.zeros(len(everyone), np.bool_)
         everyone[candidates[best]] = True
-    columns = np.where(everyone, np.cumsum(everyone, dtype=np.int32) - np.int32(1), np.int32(-1))
-    return np.split(columns, np.cumsum([len(frequency) for frequency in frequencies])[:-1])
+    return np.where(everyone, np.cumsum(everyone, dtype=np.int32) - np.int32(1), np.int32(-1))
 
 
-_Rows = tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]
+def _assemble(
+    by_piece: list[list[_Entries]], sizes: list[int], column: Ids, n_columns: int, threads: int
+) -> sparse.csr_matrix:
+    """The matrix of all pieces. Each is let go once its rows are written, so that nothing stands twice for long."""
+    whole = bool((column >= 0).all())
+    kept = [sum(len(e.nodes) if whole else int((column[e.nodes] >= 0).sum()) for e in piece) for piece in by_piece]
+    at = np.cumsum([0, *kept])
+    indices, data = np.empty(int(at[-1]), np.int32), np.empty(int(at[-1]), np.float32)
+
+    def write(piece: int) -> NDArray[np.int64]:
+        columns = column[np.concatenate([e.nodes for e in by_piece[piece]])]
+        rows = np.concatenate([e.rows for e in by_piece[piece]])
+        counts = np.concatenate([e.counts for e in by_piece[piece]])
+        by_piece[piece] = []
+        if not whole:
+            known = columns >= 0
+            columns, rows, counts = columns[known], rows[known], counts[known]
+        order = np.argsort(rows, kind="stable")  # a radix sort, since rows are 16 bits wide; columns stay in order
+        np.take(columns, order, out=indices[at[piece] : at[piece + 1]])
+        data[at[piece] : at[piece + 1]] = counts[order]
+        return np.bincount(rows, minlength=sizes[piece])
+
+    per_row = ordered_map(write, range(len(by_piece)), threads)
+    return _matrix(indices, data, np.concatenate(per_row) if per_row else np.empty(0, np.int64), n_columns)
 
 
-def _rows_of(tallies: tuple[_Tally, ...], node_keys: list[Keys], columns: list[Ids]) -> _Rows:
-    """One piece of the matrix: (columns, counts, entries of each row), sorted by row and column."""
-    all_columns, all_rows, all_counts = [], [], []
-    for tally, keys, column in zip(tallies, node_keys, columns, strict=True):
-        if len(keys) and len(tally.keys):
-            place = np.minimum(np.searchsorted(keys, tally.keys), len(keys) - 1)
-            own = np.where(keys[place] == tally.keys, column[place], np.int32(-1))
-        else:
-            own = np.full(len(tally.keys), -1, np.int32)
-        spread = np.repeat(own, tally.frequency)
-        known = spread >= 0
-        all_columns.append(spread[known])
-        all_rows.append(tally.rows[known])
-        all_counts.append(tally.counts[known])
-    rows = np.concatenate(all_rows)
-    order = np.argsort(rows, kind="stable")  # a radix sort, since rows are 16 bits wide; columns stay in order
-    per_row = np.bincount(rows, minlength=PIECE)
-    return np.concatenate(all_columns)[order], np.concatenate(all_counts)[order], per_row
-
-
-def _stack(parts: list[_Rows], sizes: list[int], n_columns: int) -> sparse.csr_matrix:
-    """The pieces, one below the other."""
-    if not parts:
-        return sparse.csr_matrix(np.zeros((0, n_columns), np.float32))
-    per_row = np.concatenate([part[2][:size] for part, size in zip(parts, sizes, strict=True)])
+def _matrix(indices: Ids, data: NDArray[Any], per_row: NDArray[np.int64], n_columns: int) -> sparse.csr_matrix:
     pointer = np.concatenate([[0], np.cumsum(per_row)])
     if pointer[-1] < 2**31:
         pointer = pointer.astype(np.int32)
-    indices = np.concatenate([part[0] for part in parts])
-    data = np.concatenate([part[1] for part in parts])
     matrix = sparse.csr_matrix((data, indices, pointer), shape=(len(per_row), n_columns))
     matrix.has_sorted_indices = True
     matrix.has_canonical_format = True

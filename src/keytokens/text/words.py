@@ -44,6 +44,10 @@ class Words:
         """(words, 2) start and end of every word in what was read; of one plain ASCII text, in the text itself."""
         return np.stack([self.starts, self.starts + self.sizes], axis=1)
 
+    def only(self, which: NDArray[np.intp]) -> Words:
+        """Some of the words; the ends of the texts stay those of all."""
+        return Words(self.keys[which], self.ends, self.low, self.starts[which], self.sizes[which])
+
     def spelled(self, which: NDArray[np.intp] | slice = slice(None)) -> list[bytes]:
         """Some of the words, or all, as UTF-8; a mask as its own byte."""
         low, ends = self.low, self.starts + self.sizes

@@ -1,0 +1,24 @@
+"""Tables of labelled text in and out, whole or in batches: CSV, TSV, JSON lines and Parquet.
+
+`-` is standard input or output. Files whose names go on with .gz, .bz2 or .xz are compressed. Batches keep
+the memory bounded whatever the file's size.
+"""
+
+from .columns import Table, guess_columns, labels_of, texts_of
+from .kinds import FORMATS, kind_of
+from .reading import BATCH, read_batches, read_table
+from .writing import table_writer, write_table
+
+__all__ = [
+    "BATCH",
+    "FORMATS",
+    "Table",
+    "guess_columns",
+    "kind_of",
+    "labels_of",
+    "read_batches",
+    "read_table",
+    "table_writer",
+    "texts_of",
+    "write_table",
+]

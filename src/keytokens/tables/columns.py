@@ -1,0 +1,92 @@
+"""A table's columns: which holds the text, which the label, and what they may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import DataError, shorten
+
+__all__ = ["Table", "guess_columns", "labels_of", "texts_of"]
+
+_TEXT_NAMES = ("text", "review", "sentence", "content", "body", "message", "comment", "document", "description")
+_LABEL_NAMES = ("label", "class", "category", "target", "sentiment", "y", "tag", "topic", "intent", "rating", "stars")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length, and where each row stands in its file."""
+
+    name: str
+    columns: dict[str, list[Any]]
+    place: Callable[[int], str]  # of row i, for messages: "line 7"
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), []))
+
+
+def guess_columns(table: Table, text: str | None, label: str | None, need_label: bool = True) -> tuple[str, str | None]:
+    """The text and label columns: as named, else by their usual names, else by what they hold."""
+    for option, wanted in (("--text", text), ("--label", label)):
+        if wanted is not None and wanted not in table.columns:
+            seen = f"saw {wanted!r}, the columns are {_names(table)}"
+            raise DataError(f"{table.name}: {option} must name a column; {seen}.")
+    text = text or _guess(table, _TEXT_NAMES, label, _looks_like_text)
+    if text is None:
+        raise DataError(f"{table.name}: which column holds the text? Cure: name it with --text: {_names(table)}.")
+    if not need_label:
+        return text, label
+    label = label or _guess(table, _LABEL_NAMES, text, _looks_like_label)
+    if label is None:
+        raise DataError(f"{table.name}: which column holds the label? Cure: name it with --label: {_names(table)}.")
+    return text, label
+
+
+def _names(table: Table) -> str:
+    return ", ".join(map(repr, table.columns))
+
+
+def _guess(table: Table, names: Sequence[str], taken: str | None, fits: Callable[[list[Any]], bool]) -> str | None:
+    open_columns = [column for column in table.columns if column != taken]
+    for name in names:
+        for column in open_columns:
+            if column.lower() == name:
+                return column
+    fitting = [column for column in open_columns if fits(table.columns[column])]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _looks_like_text(values: list[Any]) -> bool:
+    some = values[:1000]
+    return all(isinstance(v, str) for v in some) and sum(v.count(" ") for v in some) >= 2 * len(some)
+
+
+def _looks_like_label(values: list[Any]) -> bool:
+    return all(isinstance(v, (str, int)) for v in values[:1000]) and len(set(map(str, values))) <= max(
+        2, min(100, len(values) // 5)
+    )
+
+
+def texts_of(table: Table, column: str) -> list[str]:
+    """A column of strings."""
+    values = table.columns[column]
+    for i, value in enumerate(values):
+        if not isinstance(value, str):
+            where = f"{table.name}, {table.place(i)}"
+            raise DataError(f"{where}: {column!r} must be a string; saw {shorten(value)}. Cure: drop or mend the row.")
+    return values
+
+
+def labels_of(table: Table, column: str) -> list[Any]:
+    """A column of labels. From CSV all are strings: whole numbers, if all are such, are read as numbers."""
+    values = table.columns[column]
+    for i, value in enumerate(values):
+        if value is None or value == "" or value != value:
+            where = f"{table.name}, {table.place(i)}"
+            raise DataError(f"{where}: {column!r} must be a label; saw {value!r}. Cure: drop the row or fill it in.")
+    if all(isinstance(v, str) and v.lstrip("-").isascii() and v.lstrip("-").isdigit() for v in values):
+        numbers = [int(v) for v in values]
+        if all(str(n) == v for n, v in zip(numbers, values, strict=True)):
+            return numbers
+    return values

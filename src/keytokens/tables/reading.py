@@ -1,0 +1,207 @@
+"""Reading tables, in batches of rows or whole; a whole table is its batches, one below the other.
+
+CSV and Parquet name their columns first. JSON lines may bring a new field in their last line: for batches they are read
+twice, for the names and for the rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import IO, Any
+
+from ..errors import DataError, shorten
+from .columns import Table
+from .kinds import kind_of, need_pyarrow
+from .sources import Watched, decoding, opened, seekable
+
+__all__ = ["BATCH", "read_batches", "read_table"]
+
+BATCH = 4096  # rows: enough to drown the overhead, and to guess columns from the first batch as from the whole
+
+
+def read_table(source: str, kind: str | None = None, called: str | None = None) -> Table:
+    """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
+    kind, name = kind or kind_of(source), _name(source, called)
+    return _joined(list(_some(_pieces(source, kind, name, BATCH), name)), name)
+
+
+def read_batches(source: str, kind: str | None = None, called: str | None = None, rows: int = BATCH) -> Iterator[Table]:
+    """The same table in batches of up to so many rows, all with the same columns; the memory holds one of them."""
+    kind, name = kind or kind_of(source), _name(source, called)
+    if kind != "jsonl":
+        yield from _some(_pieces(source, kind, name, rows), name)
+    elif Path(source).is_file():
+        yield from _same_columns(source, name, rows)
+    else:  # a stream that flows once
+        with seekable(source, name) as spool:
+            yield from _same_columns(source, name, rows, spool)
+
+
+def _name(source: str, called: str | None) -> str:
+    return called or ("standard input" if source == "-" else source)
+
+
+def _same_columns(source: str, name: str, rows: int, spool: IO[bytes] | None = None) -> Iterator[Table]:
+    """JSON lines with all fields of the file in every batch."""
+    names: dict[str, None] = {}
+    for piece in _some(_pieces(source, "jsonl", name, rows, spool), name):
+        names |= dict.fromkeys(piece.columns)
+    if spool is not None:
+        spool.seek(0)
+    for piece in _pieces(source, "jsonl", name, rows, spool):
+        yield Table(name, {key: piece.columns.get(key) or [None] * len(piece) for key in names}, piece.place)
+
+
+def _some(pieces: Iterator[Table], name: str) -> Iterator[Table]:
+    """The pieces, of which there must be one."""
+    first = next(pieces, None)
+    if first is None:
+        raise DataError(f"{name}: the file must hold at least one row; saw none. Cure: is it the right file?")
+    yield from chain([first], pieces)
+
+
+def _joined(pieces: list[Table], name: str) -> Table:
+    """One table; where a piece lacks a column, its rows have None there."""
+    if len(pieces) == 1:
+        return pieces[0]
+    names = dict.fromkeys(key for piece in pieces for key in piece.columns)
+    columns = {key: [v for p in pieces for v in p.columns.get(key) or [None] * len(p)] for key in names}
+    starts = list(accumulate(map(len, pieces[:-1]), initial=0))
+    places = [piece.place for piece in pieces]
+
+    def place(i: int) -> str:
+        piece = bisect_right(starts, i) - 1
+        return places[piece](i - starts[piece])
+
+    return Table(name, columns, place)
+
+
+def _pieces(source: str, kind: str, name: str, rows: int, spool: IO[bytes] | None = None) -> Iterator[Table]:
+    """The rows that there are, none of the pieces empty."""
+    if kind == "parquet":
+        yield from _read_parquet(source, name, rows)
+        return
+    with opened(source, name, spool) as watched:
+        yield from _read_jsonl(watched, rows) if kind == "jsonl" else _read_csv(watched, kind, rows)
+
+
+def _at_lines(name: str, columns: dict[str, list[Any]], lines: list[int]) -> Table:
+    return Table(name, columns, lambda i: f"line {lines[i]}")
+
+
+def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
+    csv.field_size_limit(2**31 - 1)
+    name = watched.name
+    with decoding(watched, newline="") as text:
+        first_line = text.readline()
+        # whatever separates the header's names: Excel writes semicolons in half of the world
+        delimiter = "\t" if kind == "tsv" else max(",;\t|", key=first_line.count)
+        reader = csv.reader(chain([first_line], text), delimiter=delimiter)
+        header: list[str] | None = None
+        rows: list[list[str]] = []
+        lines: list[int] = []
+        for line, row in _numbered(reader, name):
+            if header is None:
+                header = _check_header(row, name)
+                continue
+            if len(row) != len(header):
+                raise DataError(
+                    f"{name}, line {line}: a row must have {len(header)} fields like the header; saw {len(row)}. "
+                    "Cure: quote fields that hold the separator."
+                )
+            rows.append(row)
+            lines.append(line)
+            if len(rows) == most:
+                yield _at_lines(name, _columns(header, rows), lines)
+                rows, lines = [], []
+        if header and rows:
+            yield _at_lines(name, _columns(header, rows), lines)
+
+
+def _numbered(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that hold something, each with the line on which it begins: a quoted field may go on over several."""
+    before = 0
+    try:
+        for row in reader:
+            if row:
+                yield before + 1, row
+            before = reader.line_num
+    except csv.Error as error:
+        raise DataError(f"{name}, line {reader.line_num}: not valid CSV: {error}.") from None
+
+
+def _columns(header: list[str], rows: list[list[str]]) -> dict[str, list[Any]]:
+    return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _check_header(row: list[str], name: str) -> list[str]:
+    names = [field.strip() for field in row]
+    if len(set(names)) < len(names):
+        twice = next(field for field in names if names.count(field) > 1)
+        raise DataError(f"{name}, line 1: column names must differ; saw {twice!r} twice.")
+    return names
+
+
+def _read_jsonl(watched: Watched, most: int) -> Iterator[Table]:
+    """Each piece has the fields of those before it; rows without a field wait for one, as columns count the rows."""
+    names: dict[str, None] = {}
+    records: list[dict[str, Any]] = []
+    lines: list[int] = []
+    with decoding(watched, newline="\n") as text:
+        for number, line in enumerate(text, start=1):
+            if not line.strip():
+                continue
+            records.append(_record(line, f"{watched.name}, line {number}"))
+            lines.append(number)
+            names |= dict.fromkeys(records[-1])
+            if len(records) >= most and names:
+                yield _at_lines(watched.name, _fields(names, records), lines)
+                records, lines = [], []
+    if records and names:
+        yield _at_lines(watched.name, _fields(names, records), lines)
+
+
+def _record(line: str, where: str) -> dict[str, Any]:
+    line = line.removesuffix("\n")
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        raise DataError(f"{where}: must be one JSON object; saw {shorten(line)}.") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: must be a JSON object with named fields; saw {shorten(record)}.")
+    return record
+
+
+def _fields(names: dict[str, None], records: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {key: [record.get(key) for record in records] for key in names}
+
+
+def _read_parquet(source: str, name: str, most: int) -> Iterator[Table]:
+    need_pyarrow("reading")
+    from pyarrow.parquet import ParquetFile
+
+    start = 0
+    with seekable(source, name) as file, _valid_parquet(name):
+        # a small buffer and nothing read ahead: else a row group, which may be the whole file, is held at once
+        for batch in ParquetFile(file, buffer_size=1 << 20, pre_buffer=False).iter_batches(most):
+            columns = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
+            if batch.num_rows:
+                yield Table(name, columns, lambda i, start=start: f"row {start + i + 1}")  # type: ignore[misc]
+            start += batch.num_rows
+
+
+@contextmanager
+def _valid_parquet(name: str) -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except (OSError, pyarrow.ArrowException) as error:
+        first_line = str(error).split("\n")[0].rstrip(".")
+        raise DataError(f"{name}: not a valid Parquet file: {first_line}.") from error

@@ -1,0 +1,107 @@
+"""Where a table comes from: a file, compressed or not, or standard input; as bytes, or as text in lines."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from ..errors import DataError
+from .kinds import decompressed
+
+__all__ = ["decoding", "opened", "seekable"]
+
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError)
+
+
+class Watched(io.BufferedIOBase):
+    """Bytes as they come, counting lines, with the system's refusals in one line."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.file = file
+        self.name = name
+        self.lines = 0  # ends of lines among the bytes given out
+        self.ahead = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def _next(self, size: int | None) -> bytes:
+        try:
+            return self.file.read(-1 if size is None else size)
+        except (OSError, *_DAMAGED) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            raise DataError(f"{self.name}: cannot be read: {(reason or str(error)).lower().rstrip('.')}.") from error
+
+    def check_content(self) -> None:
+        """Refuse a file that holds nothing, or nothing but white space."""
+        while not self.ahead.strip():
+            more = self._next(io.DEFAULT_BUFFER_SIZE)
+            if not more:
+                raise DataError(f"{self.name}: the file must hold a table; it is empty.")
+            self.ahead += more
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        given, self.ahead = (self.ahead, b"") if self.ahead else (self._next(size), b"")
+        self.lines += given.count(b"\n")
+        return given
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return self.read(size)
+
+
+@contextmanager
+def opened(source: str, name: str, spool: IO[bytes] | None = None) -> Iterator[Watched]:
+    """The bytes of a source that holds something; of `spool` instead, if there is one."""
+    given = spool is not None or source == "-"
+    try:
+        file = spool or (sys.stdin.buffer if source == "-" else open(source, "rb"))  # noqa: SIM115
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    try:
+        watched = Watched(file if given else decompressed(file, source), name)
+        watched.check_content()
+        yield watched
+    finally:
+        if not given:
+            file.close()
+
+
+@contextmanager
+def seekable(source: str, name: str) -> Iterator[IO[bytes]]:
+    """The bytes of a source, to be read in any order and more than once: a plain file, or a copy of it on the disk."""
+    with opened(source, name) as watched:
+        plain = isinstance(watched.file, io.BufferedReader) and Path(source).is_file()
+        if plain:
+            watched.file.seek(0)
+            yield watched.file
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(cast(IO[bytes], watched), copy)
+            copy.seek(0)
+            yield copy
+
+
+@contextmanager
+def decoding(watched: Watched, newline: str) -> Iterator[io.TextIOWrapper]:
+    """The lines of some bytes in UTF-8; whichever line is not is named."""
+    text = io.TextIOWrapper(watched, encoding="utf-8-sig", newline=newline)
+    try:
+        yield text
+    except UnicodeDecodeError as error:
+        before = watched.lines - error.object.count(b"\n")  # the decoder holds what it was given last
+        line = before + error.object.count(b"\n", 0, error.start) + 1
+        seen = error.object[error.start : error.start + 1].hex()
+        cure = "save the file as UTF-8 (for example: iconv -f latin1 -t utf-8)"
+        raise DataError(
+            f"{watched.name}, line {line}: the text must be UTF-8; saw the byte 0x{seen}. Cure: {cure}."
+        ) from None
+    finally:
+        text.detach()

@@ -1,0 +1,81 @@
+"""Texts explained together are explained as each alone, to the bit."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+import keytokens as kt
+from keytokens.explain import SOME
+
+from .corpus import reviews, topics
+
+PIECES = st.sampled_from(
+    ["great", "dull", "a film", "not awful", "<br />", "é", "我", "!!", "\n", "zzz", kt.MASK, ", "]
+)
+TEXTS = st.lists(st.lists(PIECES, max_size=8).map(" ".join), max_size=9)
+
+
+@pytest.fixture(scope="module")
+def models():
+    options = [{}, {"sink": 0, "counts": "log"}, {"ngrams": (1, 3), "min_df": 1, "counts": "binary"}]
+    return [kt.KeyTokenClassifier(**one).fit(*reviews(150)) for one in options] + [
+        kt.KeyTokenClassifier().fit(*topics(150))
+    ]
+
+
+@given(texts=TEXTS)
+def test_many_are_each(models, texts):
+    """Plain texts and others are read apart, and come back in their order."""
+    for clf in models:
+        together = list(clf.explain_many(texts))
+        assert [one.text for one in together] == texts
+        for text, one in zip(texts, together, strict=True):
+            assert one.to_dict(words=False) == clf.explain(text).to_dict(words=False)
+
+
+def test_sets_of_words_and_long_lists(models):
+    texts = reviews(2 * SOME + 3, seed=5)[0]
+    clf = models[0]
+    together = list(clf.explain_many(texts))
+    assert [one.label for one in together] == clf.predict(texts).tolist()
+    assert [one.probability for one in together] == clf.predict_proba(texts).max(axis=1).tolist()
+    for text, one in list(zip(texts, together, strict=True))[::20]:
+        assert one.to_dict() == clf.explain(text).to_dict()
+
+
+def test_it_is_lazy(models):
+    """An endless source: no more texts are taken than are read together."""
+    taken = []
+
+    def endless():
+        for i in itertools.count():
+            taken.append(i)
+            yield f"a great film {i}"
+
+    first = next(models[0].explain_many(endless()))
+    assert first.text == "a great film 0"
+    assert len(taken) == SOME
+
+
+def test_refusals(models):
+    with pytest.raises(kt.InputError, match=r"explain_many: `texts` must be an iterable of strings; saw 'a'"):
+        models[0].explain_many("a")
+    with pytest.raises(kt.InputError, match=r"explain_many: `texts\[1\]` must be a string; saw None"):
+        list(models[0].explain_many(["a", None]))
+    for ask in (lambda clf: clf.explain_many(["a"]), lambda clf: clf.explain("a"), lambda clf: clf.predict(["a"])):
+        with pytest.raises(NotFittedError):
+            ask(kt.KeyTokenClassifier())
+
+
+def test_one_text_is_predicted_as_among_many(models):
+    for clf in models:
+        texts = [*reviews(30)[0], "", "zzz", "é"]
+        P = clf.predict_proba(texts)
+        for i, text in enumerate(texts):
+            assert clf.predict_proba([text]).tolist() == P[i : i + 1].tolist()
+        assert clf.predict_proba([]).shape == (0, len(clf.classes_))
