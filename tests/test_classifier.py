@@ -66,7 +66,8 @@ def test_same_bits_with_any_threads(parameters):
 
 
 def test_the_text_front_is_the_array_core(two):
-    clf, texts, labels = two
+    _, texts, labels = two
+    clf = kt.KeyTokenClassifier((1, 1)).fit(texts, labels)  # of single words: a matrix does not tell n-grams
     counts = text.count(texts, clf.vocabulary_).astype(np.float32)
     core = kt.AttentionClassifier().fit(counts, labels)
     np.testing.assert_array_equal(core.attention_, clf.attention_)
@@ -132,9 +133,9 @@ def test_warm_start_goes_on():
     first = kt.KeyTokenClassifier(max_iter=3, tol=1e-12).fit(texts, labels)
     assert first.status_ == "stopped after the given number of steps"
     warm = kt.KeyTokenClassifier(max_iter=3, tol=1e-12, warm_start=True).fit(texts, labels)
-    before = warm.history_[-1]
+    begun, before = warm.history_[0], warm.history_[-1]
     warm.fit(texts, labels)
-    assert warm.history_[0] == pytest.approx(before, rel=1e-5)
+    assert warm.history_[0] < (begun + before) / 2  # at the mean of the last steps
     assert warm.history_[-1] < before
     warm.fit([*texts, "brand new words"], [*labels, "pos"])  # another vocabulary: begins afresh
     assert warm.predict(["brand new"]).shape == (1,)

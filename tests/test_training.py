@@ -162,7 +162,8 @@ def test_several_blocks_are_one_training_set(monkeypatch):
     whole = problem(3, n=100)
     monkeypatch.setattr(counts, "BLOCK", 30)
     parts = problem(3, n=100)
-    assert [len(y) for y in parts.y] == [30, 30, 30, 10]
+    assert len(parts.y) > 3
+    assert sum(len(y) for y in parts.y) == 100
     one, two = whole.statistics(), parts.statistics()
     assert_allclose(one.presence, two.presence, rtol=1e-13)
     assert_allclose(one.energy, two.energy, rtol=1e-13)

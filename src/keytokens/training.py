@@ -134,7 +134,7 @@ def fit_scalars(
     with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
         method = LBFGS(objective, inverse_hessian, memory=5, tolerance=tolerance, patience=2)
         outcome = run(method, begin, max_iter, remember)
-    used = list(last)[-outcome.steps :]  # not the start
+    used = list(last)[-max(1, (outcome.steps + 1) // 2) :]  # nothing of the first half of a short run
     return Trained(parameters(sum(used[1:], used[0]) / dtype.type(len(used))), outcome, seen)
 
 

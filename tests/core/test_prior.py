@@ -23,14 +23,22 @@ def test_log_count_ratios_follow_the_formula(presence):
     K, V = presence.shape
     r = log_count_ratios(presence)
     assert r.shape == (1 if K == 2 else K, V)
+    total = max(float(presence.sum()), 1e-12)
     for k in range(K):
-        rest = [sum(presence[j, s] for j in range(K) if j != k) + 1 for s in range(V)]
-        own = [presence[k, s] + 1 for s in range(V)]
-        expected = [math.log(own[s] / sum(own)) - math.log(rest[s] / sum(rest)) for s in range(V)]
+        share = min(max(float(presence[k].sum()) / total, 1e-6), 1 - 1e-6)
+        rest = [sum(presence[j, s] for j in range(K) if j != k) + 2 * (1 - share) for s in range(V)]
+        own = [presence[k, s] + 2 * share for s in range(V)]
+        expected = [math.log(own[s]) - math.log(rest[s]) - math.log(share) + math.log(1 - share) for s in range(V)]
         if K > 2:
             assert_allclose(r[k], expected, rtol=1e-9, atol=1e-12)
         else:  # class 1 against class 0 is class 0 against class 1 with the other sign
             assert_allclose(r[0], np.array(expected) * (1 if k == 1 else -1), rtol=1e-9, atol=1e-12)
+
+
+def test_a_token_never_seen_tells_nothing():
+    """However rare a class is: smoothing follows the shares of the classes."""
+    presence = np.array([[900.0, 0.0, 90.0], [10.0, 0.0, 0.0]])
+    assert_allclose(log_count_ratios(presence)[0, 1], 0, atol=1e-12)
 
 
 def seen_by(K: int, seed: int = 0, n: int = 60, V: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray, Statistics]:
@@ -56,10 +64,11 @@ def test_statistics_are_sums_over_documents(K):
 
 
 @pytest.mark.parametrize("options", [PriorOptions(), PriorOptions(0.7, 2.0, 0.0, 5.0)], ids=["default", "other"])
+@pytest.mark.parametrize("words", [None, [1, 2, 3, 1, 1, 2, 3, 3]], ids=["words", "n-grams"])
 @pytest.mark.parametrize("K", [2, 3, 5])
-def test_prior_follows_the_formula(K, options):
+def test_prior_follows_the_formula(K, words, options):
     C, _, weight, seen = seen_by(K)
-    prior = prior_of(seen, options)
+    prior = prior_of(seen, options, None if words is None else np.array(words, np.int32))
     T = weight @ C.sum(axis=1) / weight.sum()
     df = weight @ (C > 0)
     r = log_count_ratios(seen.presence)
@@ -68,9 +77,10 @@ def test_prior_follows_the_formula(K, options):
     def size(x):
         return math.sqrt(sum(df[s] * x[k, s] ** 2 for k in range(m) for s in range(len(df))) / (m * df.sum()))
 
-    u = np.abs(r) + FLOOR
-    unit = (T + options.sink * T) * options.spread / math.sqrt(T)
-    assert_allclose(prior.mean, unit * options.ratio / math.sqrt(T) * r / size(r), rtol=1e-12)
+    more = np.array(words or [1] * C.shape[1]) - 1
+    mean, u = r / 2.0**more, (np.abs(r) + FLOOR) * 0.8**more
+    unit = (T + options.sink * T) * options.spread / T**0.3 / (1 if K == 2 else math.sqrt(2))
+    assert_allclose(prior.mean, unit * options.ratio / math.sqrt(T) * mean / size(mean), rtol=1e-12)
     assert_allclose(prior.width, unit * u / size(u), rtol=1e-12)
     assert prior.attention_penalty == options.attention_penalty
     if options.sink:

@@ -114,7 +114,18 @@ def test_converged_within_the_tolerance():
     loose, tight = (run(LBFGS(objective, 1 / diagonal, tolerance=t), np.zeros(12), 500) for t in (1e-2, 1e-10))
     assert loose.status is tight.status is Status.CONVERGED
     assert loose.steps < tight.steps
-    assert loose.state.gain <= 1e-2 * abs(loose.state.value)
+    assert loose.state.small_steps == tight.state.small_steps == 1
+
+
+def test_patience_asks_for_several_small_steps_in_a_row():
+    objective, _, diagonal = quadratic(2, spread=0.0)
+    values: list[float] = []
+    patient = LBFGS(objective, 1 / diagonal, tolerance=1e-2, patience=3)
+    outcome = run(patient, np.zeros(12), 500, lambda state: values.append(state.value))
+    small = [before - after <= 1e-2 * abs(after) for before, after in pairwise(values)]
+    assert outcome.status is Status.CONVERGED
+    assert small[-3:] == [True] * 3
+    assert not any(all(small[i : i + 3]) for i in range(len(small) - 3))
 
 
 def test_converged_where_the_gradient_vanishes():

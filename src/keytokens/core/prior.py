@@ -129,6 +129,6 @@ def log_count_ratios(presence: Float) -> Float:
 
 
 def _size(x: Float, df: Float) -> float:
-    """Root mean square over tokens, weighted by document frequency; 1 where there is nothing to measure."""
+    """Root mean square over tokens, weighted by document frequency; 1 where there is nothing but rounding."""
     size = float(np.sqrt((x**2 @ df).mean() / max(float(df.sum()), 1e-12)))
-    return size if size > 0 else 1.0
+    return size if size > 1e-6 else 1.0

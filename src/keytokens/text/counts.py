@@ -26,7 +26,9 @@ __all__ = ["Limits", "build", "count"]
 Result = TypeVar("Result")
 
 PIECE = 1024  # texts: small enough that a piece's arrays stay in the cache, large enough to drown the overhead
-_ROW_BITS, _ROW = np.uint64(10), np.uint64(PIECE - 1)  # a row within its piece takes ten bits of a sort key
+_CHARACTERS = 5 << 18  # of a piece of training texts: as many as a thousand long texts have, or ten thousand short ones
+_ROW_BITS, _ROW = np.uint64(14), np.uint64((1 << 14) - 1)  # a row within its piece takes 14 bits of a sort key
+_KEY_BITS = np.uint64(50)
 
 
 @dataclass(frozen=True)
@@ -118,16 +120,13 @@ def build(texts: Sequence[str], limits: Limits, threads: int = 1) -> tuple[Vocab
     words, word_keys, pieces = _number_words(texts, threads)
     entries: list[list[_Entries]] = []  # by order, then by piece
     node_keys: list[Keys] = []
-    frequencies: list[NDArray[np.int64]] = []
+    frequencies: list[Ids] = []
     nodes = [piece.words for piece in pieces]
     start = 0
     for order in range(1, limits.ngrams[1] + 1):
         tallies = _over(pieces, nodes, threads, functools.partial(_tally, order=order, n_words=len(words)))
-        keys, frequency = _merge(tallies, threads)
-        if order > 1:
-            alive = frequency >= limits.least_on_the_way(order)
-            keys, frequency = keys[alive], frequency[alive]
-        else:  # every word is a node, but those too rare for any n-gram go no further
+        keys, frequency = _merge(tallies, limits.least_on_the_way(order) if order > 1 else 1, threads)
+        if order == 1:  # every word is a node, but those too rare for any n-gram go no further
             usable = frequency >= limits.least_on_the_way(2)
             pieces = [_Piece(_blank(p.words, usable), p.ends) for p in pieces]
             nodes = [piece.words for piece in pieces]
@@ -183,19 +182,31 @@ def _row_numbers(ends: NDArray[np.intp]) -> NDArray[np.uint64]:
     return np.repeat(np.arange(len(ends), dtype=np.uint64), np.diff(ends, prepend=0))
 
 
+def _pieces(texts: Sequence[str]) -> list[slice]:
+    """Consecutive pieces with about the same number of characters, and no more texts than row numbers."""
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    bounds = [0]
+    while bounds[-1] < len(texts):
+        at = bounds[-1]
+        full = int(np.searchsorted(ends, (ends[at - 1] if at else 0) + _CHARACTERS)) + 1
+        bounds.append(min(full, at + int(_ROW) + 1, len(texts)))
+    return [slice(first, last) for first, last in pairwise(bounds)]
+
+
 def _number_words(texts: Sequence[str], threads: int) -> tuple[tuple[str, ...], Keys, list[_Piece]]:
     """Number all words, most frequent first (then by key); and the texts in these numbers, a mask being -1."""
 
-    def read(at: int) -> tuple[Words, Ids, NDArray[np.int64]]:
-        words = read_words(texts[at : at + PIECE])
+    def read(piece: slice) -> tuple[Words, Ids, Ids]:
+        words = read_words(texts[piece])
         where, number = factorise(words.keys)
-        return words.only(where), number, np.bincount(number, minlength=len(where))
+        return words.only(where), number, np.bincount(number, minlength=len(where)).astype(np.int32)
 
-    parts = ordered_map(read, range(0, len(texts), PIECE), threads)
+    parts = ordered_map(read, _pieces(texts), threads)
     if not parts:
         return (), np.empty(0, np.uint64), []
     everywhere = np.concatenate([words.keys for words, _, _ in parts])
-    keys, where, number = np.unique(everywhere, return_index=True, return_inverse=True)
+    where, number = factorise(everywhere)
+    keys = everywhere[where]
     total = np.bincount(number, np.concatenate([times for _, _, times in parts]), len(keys))
     total[keys == MASK_KEY] = 0
     order = np.lexsort((keys, -total))[: int(np.count_nonzero(total))]
@@ -257,28 +268,33 @@ def _nodes(piece: _Piece, nodes: Ids, level: Level, order: int, n_words: int) ->
     return found
 
 
-def _merge(tallies: list[_Tally], threads: int) -> tuple[Keys, NDArray[np.int64]]:
-    """All keys, sorted, and in how many texts each occurs. Ranges of keys are merged side by side."""
+def _merge(tallies: list[_Tally], least: int, threads: int) -> tuple[Keys, Ids]:
+    """All keys in at least so many texts, sorted, and in how many. Ranges of keys are merged side by side."""
     if not tallies:
-        return np.empty(0, np.uint64), np.empty(0, np.int64)
+        return np.empty(0, np.uint64), np.empty(0, np.int32)
     sample = max((tally.keys for tally in tallies), key=len)
-    bounds = [np.uint64(0), *sample[len(sample) // 8 :: max(1, len(sample) // 8)], np.uint64(1 << 53)]
+    bounds = [np.uint64(0), *sample[len(sample) // 8 :: max(1, len(sample) // 8)], np.uint64(1) << _KEY_BITS]
 
-    def merge(low: np.uint64, high: np.uint64) -> tuple[Keys, NDArray[np.int64]]:
-        packed = []  # a key and its number of texts in one integer: a piece has at most 2**10 texts
+    def merge(low: np.uint64, high: np.uint64) -> tuple[Keys, Ids]:
+        packed = []  # a key and its number of texts in one integer: a piece has at most 2**14 texts
         for tally in tallies:
             i, j = np.searchsorted(tally.keys, [low, high])
-            packed.append((tally.keys[i:j] << _ROW_BITS) | (tally.frequency[i:j] - 1).astype(np.uint64))
-        both = np.sort(np.concatenate(packed))
-        keys, texts = both >> _ROW_BITS, (both & _ROW).astype(np.int64) + 1
+            packed.append((tally.keys[i:j] << _ROW_BITS) | (np.diff(tally.pointer[i : j + 1]) - 1).astype(np.uint64))
+        both = np.concatenate(packed)
+        both.sort()
+        keys, texts = both >> _ROW_BITS, (both & _ROW).astype(np.int32) + np.int32(1)
         heads = _run_starts(keys)
-        return keys[heads], np.add.reduceat(texts, heads) if len(heads) else texts
+        if not len(heads):
+            return keys, texts
+        total = np.add.reduceat(texts, heads, dtype=np.int32)
+        often = total >= least
+        return keys[heads[often]], total[often]
 
     parts = ordered_map(lambda pair: merge(*pair), list(pairwise(bounds)), threads)
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _choose(frequencies: list[NDArray[np.int64]], limits: Limits, n_texts: int) -> Ids:
+def _choose(frequencies: list[Ids], limits: Limits, n_texts: int) -> Ids:
     """The column of every node; -1 for those that are no token."""
     most = limits.max_df * n_texts * (1 + 1e-12)  # a share of exactly max_df is allowed, whatever the rounding
     chosen = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,17 +37,19 @@ class Words:
     keys: Keys  # (words,)
     ends: NDArray[np.intp]  # (texts,) words up to the end of each text
     low: bytes  # the bytes that were read, lower case
-    starts: NDArray[np.intp]  # (words,) place in `low`
-    sizes: NDArray[np.intp]  # (words,) bytes
+    starts: NDArray[np.signedinteger[Any]]  # (words,) place in `low`
+    sizes: NDArray[np.signedinteger[Any]]  # (words,) bytes
 
     @property
-    def places(self) -> NDArray[np.intp]:
+    def places(self) -> NDArray[np.signedinteger[Any]]:
         """(words, 2) start and end of every word in what was read; of one plain ASCII text, in the text itself."""
         return np.stack([self.starts, self.starts + self.sizes], axis=1)
 
     def only(self, which: NDArray[np.intp]) -> Words:
-        """Some of the words; the ends of the texts stay those of all."""
-        return Words(self.keys[which], self.ends, self.low, self.starts[which], self.sizes[which])
+        """Some of the words, in little memory; the ends of the texts stay those of all."""
+        narrow: type[np.signedinteger[Any]] = np.int32 if len(self.low) < 2**31 else np.intp
+        starts, sizes = self.starts[which].astype(narrow), self.sizes[which].astype(narrow)
+        return Words(self.keys[which], self.ends, self.low, starts, sizes)
 
     def spelled(self, which: NDArray[np.intp] | slice = slice(None)) -> list[bytes]:
         """Some of the words, or all, as UTF-8; a mask as its own byte."""
