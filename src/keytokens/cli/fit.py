@@ -54,7 +54,11 @@ def fit(
     ] = None,
     attention_penalty: Annotated[
         float | None,
-        typer.Option(help="Smaller: attention selects more sharply.", show_default=_usual("attention_penalty")),
+        typer.Option(help="Larger: attention stays closer to its prior.", show_default=_usual("attention_penalty")),
+    ] = None,
+    brevity: Annotated[
+        float | None,
+        typer.Option(help="0 to 1. Larger: fewer tokens decide, less accurate.", show_default=_usual("brevity")),
     ] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Keep the most frequent tokens only.")] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Give every class the same total weight.")] = False,
@@ -85,6 +89,7 @@ def fit(
         "ratio": ratio,
         "spread": spread,
         "attention_penalty": attention_penalty,
+        "brevity": brevity,
         "max_tokens": max_tokens,
         "class_weight": "balanced" if balanced else None,
         "random_state": seed,

@@ -8,13 +8,18 @@ divided by the frequency. It centres the prior of the values (r) and sets its wi
     T = mean weight of a document        w0 = sink T        n_s = words in token s
     b_s = (T + w0) kappa (ratio / sqrt(T) m_s / <m> + g_s u_s / <u>),   kappa = spread / T^0.3,   g_s ~ N(0, 1)
     m_s = r_s / 2^(n_s - 1)        u_s = (|r_s| + FLOOR) 0.8^(n_s - 1)
-    a_s ~ N(0, 1 / attention_penalty)
+    a_s ~ N(brevity q_s - const, 1 / attention_penalty),   q_s = max_k |r_sk| 0.8^(n_s - 1)
 
 <x> is the root mean square weighted by document frequency. An n-gram repeats evidence that its words have given
 already, so its share of the mean is halved with every further word, and its width falls. The powers of T let one set of
 constants serve short and long texts: T independent parts add up like sqrt(T), common ones like T; and because long
 texts are more decided than short ones, the prior size of f grows like T^0.2. With more than two classes a decision is a
-difference of two scores, so each has half the variance.
+difference of two scores, so each has half the variance, and q is divided by sqrt(2).
+
+Attention that selects goes to the tokens that tell the classes apart, whichever they speak for: that is where gradient
+flow leads, and what `brevity` begins with. Few tokens then outweigh the rest. It moves the evidence from the values to
+the attention: with it, ratio is multiplied by 1 - brevity and attention_penalty by 1 - 2/3 brevity. The constant keeps
+the mean weight of a token at 1.
 """
 
 from __future__ import annotations
@@ -40,6 +45,7 @@ class PriorOptions:
     spread: float = 1.6
     sink: float = 0.3
     attention_penalty: float = 1.0
+    brevity: float = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +76,11 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """b = mean + width * g, g standard normal; a normal with the given precision."""
+    """b = mean + width * g, g standard normal; a normal around `attention` with the given precision."""
 
     mean: Float  # (m, V)
     width: Float  # (m, V)
+    attention: Float  # (V,)
     attention_penalty: float
     log_sink: float
     odds: Float  # (m,) log-odds (two classes) or logarithms of the class frequencies
@@ -92,9 +99,12 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
     mean = r * np.power(_MEAN_DECAY, more, dtype=dtype)
     u = (np.abs(r) + FLOOR) * np.power(_WIDTH_DECAY, more, dtype=dtype)
     df = s.presence.sum(axis=0)
-    kappa = options.spread / T**_LENGTH_POWER / (1 if len(r) == 1 else np.sqrt(2))
+    root = 1 if len(r) == 1 else np.sqrt(2)
+    kappa = options.spread / T**_LENGTH_POWER / root
     unit = T * (1 + options.sink) * kappa
-    ratio = options.ratio / np.sqrt(T)
+    ratio = options.ratio * (1 - options.brevity) / np.sqrt(T)
+    penalty = options.attention_penalty * (1 - 2 / 3 * options.brevity)
+    told = np.abs(r).max(axis=0) * np.power(_WIDTH_DECAY, more, dtype=dtype)
     direction, shape = mean / _size(mean, df), u / _size(u, df)
     frequencies = np.log(np.maximum(s.documents, 1e-12) / n)
     odds = frequencies[1:] - frequencies[0] if len(frequencies) == 2 else frequencies - frequencies.mean()
@@ -102,14 +112,14 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
     return Prior(
         mean=direction * dtype.type(unit * ratio),
         width=shape * dtype.type(unit),
-        attention_penalty=options.attention_penalty,
+        attention=_of_mean_weight_one(told * dtype.type(options.brevity / root), df),
+        attention_penalty=penalty,
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=odds,
         # a document's loss bends by about 0.03 where it is mostly decided
         curvature_g=(1 + 0.03 * s.energy * k**2).astype(dtype),
         curvature_a=(
-            options.attention_penalty
-            + 0.03 * s.energy * ((kappa * ratio * np.abs(direction) + k / 2) ** 2).mean(axis=0)
+            penalty + 0.03 * s.energy * ((kappa * ratio * np.abs(direction) + k / 2) ** 2).mean(axis=0)
         ).astype(dtype),
         curvature_c=np.full(len(odds), max(0.03 * n, 1e-12), dtype),
     )
@@ -126,6 +136,15 @@ def log_count_ratios(presence: Float) -> Float:
     inside, outside = presence + 2 * share, presence.sum(axis=0) - presence + 2 * (1 - share)
     r = np.log(inside / outside) - np.log(share / (1 - share))
     return r[1:] if len(r) == 2 else r
+
+
+def _of_mean_weight_one(a: Float, df: Float) -> Float:
+    """Logits moved so that exp(a) is 1 on average, weighted by document frequency."""
+    if not len(a) or not df.any():
+        return a
+    top = float(a.max())
+    mean = float(np.dot(np.exp(a - top, dtype=np.float64), df) / df.sum(dtype=np.float64))
+    return a - a.dtype.type(top + np.log(mean))
 
 
 def _size(x: Float, df: Float) -> float:

@@ -41,7 +41,7 @@ def compute(small: bool) -> Tables:
         a = state.theta[V : 2 * V].astype(np.float64)
         rows.append((_soft_share(watched, a), float(np.linalg.norm(a))))
 
-    fit_scalars(training, PriorOptions(sink=0.0, attention_penalty=0.5), 40, 0.0, watch=watch)
+    fit_scalars(training, PriorOptions(sink=0.0, attention_penalty=0.5, brevity=0.0), 40, 0.0, watch=watch)
     share, norm = np.array(rows).T
     return {"training": table(step=np.arange(len(rows)), soft_share=share, norm=norm)}
 

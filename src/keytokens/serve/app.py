@@ -80,16 +80,17 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    ngrams: int = Field(2, ge=1, le=5, description="Longest n-gram, in words.")
+    ngrams: int = Field(3, ge=1, le=5, description="Longest n-gram, in words.")
     counts: str = Field("raw", pattern="^(raw|log|binary)$")
     sink: float | None = Field(None, ge=0)
     attention_penalty: float | None = Field(None, gt=0)
+    brevity: float | None = Field(None, ge=0, le=1, description="Larger: fewer tokens decide.")
     max_tokens: int | None = Field(None, ge=1)
     balanced: bool = Field(False, description="Give every class the same total weight.")
 
     def chosen(self) -> dict[str, Any]:
         """As keywords of the classifier."""
-        given = {name: getattr(self, name) for name in ("sink", "attention_penalty", "max_tokens")}
+        given = {name: getattr(self, name) for name in ("sink", "attention_penalty", "brevity", "max_tokens")}
         options = {name: value for name, value in given.items() if value is not None}
         return {
             "ngrams": (1, self.ngrams),
