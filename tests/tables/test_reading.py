@@ -121,11 +121,19 @@ def test_a_compressed_parquet_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv.gz", gzip.compress(b"text\nab\n" * 99, mtime=0)[:-9], "t.csv.gz: cannot be read: compressed file ended before"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"text\nab\n" * 99, mtime=0)[:-9],
+            "t.csv.gz: cannot be read: compressed file ended before",
+        ),
         ("t.csv.gz", b"text\nab\n", "t.csv.gz: cannot be read: not a gzipped file"),
         ("t.csv.xz", b"text\nab\n", "t.csv.xz: cannot be read: input format not supported by decoder."),
         ("t.csv.gz", gzip.compress(b"", mtime=0), "t.csv.gz: the file must hold a table; it is empty."),
-        ("t.csv.gz", gzip.compress(b"a,b\nx,1\ny\n", mtime=0), "t.csv.gz, line 3: a row must have 2 fields like the header"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"a,b\nx,1\ny\n", mtime=0),
+            "t.csv.gz, line 3: a row must have 2 fields like the header",
+        ),
         (
             "t.xls.gz",
             b"",
