@@ -32,9 +32,13 @@ def test_accuracy_and_calibration(clf, split):
 
 
 def test_sets_are_short(clf, split):
-    found = [clf.explain(text) for text in split[2][:300]]
-    assert np.median([e.sufficient.size for e in found]) <= 8
-    assert all(e.sufficient.status == "minimum" for e in found)
+    """And shorter with more brevity."""
+    brief = kt.KeyTokenClassifier(brevity=0.8).fit(split[0], split[1])
+    for model, most in ((clf, 16), (brief, 5)):
+        found = list(model.explain_many(split[2][:300]))
+        assert np.median([e.sufficient.size for e in found]) <= most
+        assert all(e.sufficient.status == "minimum" for e in found)
+    assert np.mean(brief.predict(split[2]) == np.array(split[3])) > 0.88
 
 
 def masked(text, places, gone):

@@ -37,10 +37,10 @@ def problem(K: int, seed: int = 0, n: int = 60, V: int = 10, threads: int = 1, d
 
 
 def literal_objective(data: TrainingSet, options: PriorOptions, theta: Parameters) -> float:
-    """sum_i loss_i + |g|^2 / 2 + penalty |a|^2 / 2, from the scores."""
+    """sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2, from the scores."""
     prior = prior_of(data.statistics(), options)
     g = (theta.B - prior.mean) / prior.width
-    total = 0.5 * (g**2).sum() + 0.5 * options.attention_penalty * (theta.a**2).sum()
+    total = 0.5 * (g**2).sum() + 0.5 * prior.attention_penalty * ((theta.a - prior.attention) ** 2).sum()
     for block, y, weight in zip(data.blocks, data.y, data.weights, strict=True):
         teaches = np.full(len(y), True) if theta.has_sink else np.diff(block.rows.indptr) > 0
         total += (loss_for(data.n_classes).value(scores(block.rows, theta), y) * weight)[teaches].sum()
@@ -58,13 +58,14 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
 
     def parameters(x):
         g, a, c = np.split(x, [m * V, (m + 1) * V])
-        return Parameters(a, prior.mean + prior.width * g.reshape(m, V), c, prior.odds, prior.log_sink)
+        b = prior.mean + prior.width * g.reshape(m, V)
+        return Parameters(prior.attention + a, b, c, prior.odds, prior.log_sink)
 
     def objective(x):
         theta = parameters(x)
         part = data.evaluate(theta)
         g, a, _ = np.split(x, [m * V, (m + 1) * V])
-        slope = [(prior.width * part.B).ravel() + g, part.a + options.attention_penalty * a, part.c]
+        slope = [(prior.width * part.B).ravel() + g, part.a + prior.attention_penalty * a, part.c]
         return literal_objective(data, options, theta), np.concatenate(slope)
 
     start = np.concatenate([np.zeros((m + 1) * V), prior.odds])
@@ -84,11 +85,11 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
 
 @pytest.mark.parametrize("K", [2, 3])
 def test_the_objective_is_what_it_says(K):
-    """At the start g = 0, a = 0, c = odds: the value is the loss of the prior's mean."""
+    """At the start g = 0, h = 0, c = odds: the value is the loss of the prior's mean."""
     data, seen = problem(K), []
     fit_scalars(data, PriorOptions(), 0, 1e-9, watch=seen.append)
     prior = prior_of(data.statistics(), PriorOptions())
-    begin = Parameters(np.zeros(10), prior.mean, prior.odds, prior.odds, prior.log_sink)
+    begin = Parameters(prior.attention, prior.mean, prior.odds, prior.odds, prior.log_sink)
     assert len(seen) == 1
     assert seen[0].value == pytest.approx(literal_objective(data, PriorOptions(), begin), rel=1e-12)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["cores", "ordered_map", "ordered_stream", "ordered_sum"]
@@ -65,15 +66,19 @@ def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], thread
             raise
 
 
-def ordered_sum(work: Callable[[Part], list[NDArray[Any]]], parts: Iterable[Part], threads: int) -> list[NDArray[Any]]:
+def ordered_sum(work: Callable[[Part], list[NDArray[Any]]], parts: Iterable[Part], threads: int) -> NDArray[Any]:
     """The sum of the arrays that `work` returns for each part, in the order of the parts. One part at least.
 
-    >>> import numpy as np
-    >>> ordered_sum(lambda n: [np.full(2, n)], [1, 2, 3], threads=2)[0].tolist()
-    [6, 6]
+    >>> ordered_sum(lambda n: [np.full(2, n), np.ones(2)], [1, 2, 3], threads=2).tolist()
+    [[6.0, 6.0], [3.0, 3.0]]
     """
     first, *rest = ordered_map(work, parts, threads)
-    for arrays in rest:
-        for total, array in zip(first, arrays, strict=True):
-            total += array
-    return first
+    total = np.empty((len(first), *first[0].shape), np.result_type(*first))
+
+    def add(k: int) -> None:
+        total[k] = first[k]
+        for arrays in rest:
+            total[k] += arrays[k]
+
+    ordered_map(add, range(len(first)), threads)
+    return total

@@ -63,7 +63,7 @@ def test_statistics_are_sums_over_documents(K):
     assert twice.mass == 2 * seen.mass
 
 
-@pytest.mark.parametrize("options", [PriorOptions(), PriorOptions(0.7, 2.0, 0.0, 5.0)], ids=["default", "other"])
+@pytest.mark.parametrize("options", [PriorOptions(), PriorOptions(0.7, 2.0, 0.0, 5.0, 0.9)], ids=["default", "other"])
 @pytest.mark.parametrize("words", [None, [1, 2, 3, 1, 1, 2, 3, 3]], ids=["words", "n-grams"])
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_prior_follows_the_formula(K, words, options):
@@ -80,9 +80,13 @@ def test_prior_follows_the_formula(K, words, options):
     more = np.array(words or [1] * C.shape[1]) - 1
     mean, u = r / 2.0**more, (np.abs(r) + FLOOR) * 0.8**more
     unit = (T + options.sink * T) * options.spread / T**0.3 / (1 if K == 2 else math.sqrt(2))
-    assert_allclose(prior.mean, unit * options.ratio / math.sqrt(T) * mean / size(mean), rtol=1e-12)
+    ratio = options.ratio * (1 - options.brevity)
+    assert_allclose(prior.mean, unit * ratio / math.sqrt(T) * mean / size(mean), rtol=1e-12)
     assert_allclose(prior.width, unit * u / size(u), rtol=1e-12)
-    assert prior.attention_penalty == options.attention_penalty
+    assert prior.attention_penalty == pytest.approx(options.attention_penalty * (1 - 2 * options.brevity / 3))
+    told = options.brevity * np.abs(r).max(axis=0) * 0.8**more / (1 if K == 2 else math.sqrt(2))
+    assert_allclose(np.diff(prior.attention), np.diff(told), rtol=1e-9, atol=1e-12)
+    assert df @ np.exp(prior.attention) == pytest.approx(df.sum(), rel=1e-12)
     if options.sink:
         assert prior.log_sink == pytest.approx(math.log(options.sink * T), rel=1e-12)
     else:

@@ -118,12 +118,13 @@ def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Paramete
     per_weight = R / total
     vectors = [*per_weight, (per_weight * M).sum(axis=0)]
     if own is not None:
-        *U, t = (own.w * u for u in block.transposed_times(vectors, threads))
+        sums = block.transposed_times(vectors, threads)
+        sums *= own.w
     else:
-        *U, t = (W.T @ r for r in vectors)
-    B = np.stack(U)
+        sums = np.stack([W.T @ r for r in vectors])
+    B, t = sums[:-1], sums[-1]
     value = float(np.sum(loss.value(F, y) * weight, dtype=np.float64))
-    return Gradient(value, (theta.B * B).sum(axis=0) - t, B, R.sum(axis=1))
+    return Gradient(value, np.einsum("kv,kv->v", theta.B, B) - t, B, R.sum(axis=1))
 
 
 def total_attention(block: Block, weight: Float, theta: Parameters, threads: int = 1) -> Float:

@@ -61,12 +61,12 @@ class Block:
         done = ordered_map(lambda part: [part @ vector for vector in vectors], self.slices, threads)
         return [np.concatenate(pieces) for pieces in zip(*done, strict=True)]
 
-    def transposed_times(self, vectors: list[Float], threads: int) -> list[Float]:
-        """C' r for every r, each over the documents."""
+    def transposed_times(self, vectors: list[Float], threads: int) -> Float:
+        """C' r for every r, each over the documents: (vectors, tokens)."""
         return self.column_sums(None, vectors, threads)
 
-    def column_sums(self, of: Callable[[Float], Float] | None, vectors: list[Float], threads: int) -> list[Float]:
-        """of(C)' r for every r, `of` acting on each entry (squares, presence; None: C itself).
+    def column_sums(self, of: Callable[[Float], Float] | None, vectors: list[Float], threads: int) -> Float:
+        """of(C)' r for every r, `of` acting on each entry (squares, presence; None: C itself): (vectors, tokens).
 
         The documents are read in the order in which they lie, and each adds to its tokens: a little slower than rows
         of the transpose, which would take a second copy of the counts and the time to make it.

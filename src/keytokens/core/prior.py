@@ -71,7 +71,7 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
     presence = block.column_sums(np.ones_like, members, threads)
     (energy,) = block.column_sums(np.square, [weight.astype(block.rows.dtype)], threads)
     mass = float(np.dot(np.asarray(block.rows.sum(axis=1), np.float64).ravel(), weight))
-    return Statistics(np.stack(presence), energy, mass, np.array([float(m.sum(dtype=np.float64)) for m in members]))
+    return Statistics(presence, energy, mass, np.array([float(m.sum(dtype=np.float64)) for m in members]))
 
 
 @dataclass(frozen=True, eq=False)

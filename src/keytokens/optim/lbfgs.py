@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import get_blas_funcs
 
 from .loop import Status
 
@@ -65,10 +66,11 @@ class LBFGS:
         # the diagonal knows the shape, not the size: the first step may promise at most a twentieth of the objective
         length = 1.0 if state.pairs else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
         for halving in range(self.most_halvings):
-            theta = state.theta + _same_type(state.theta, length) * direction
+            move = _same_type(state.theta, length) * direction
+            theta = state.theta + move
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
-                pairs = (*state.pairs, *_pair(theta - state.theta, gradient - state.gradient))[-self.memory :]
+                pairs = (*state.pairs, *_pair(move, gradient - state.gradient))[-self.memory :]
                 small = state.value - value <= self.tolerance * abs(value)
                 idle = state.small_steps + 1 if small else 0
                 return LBFGSState(theta, value, gradient, pairs, state.evaluations + halving + 1, idle)
@@ -80,18 +82,19 @@ class LBFGS:
     def _direction(self, state: LBFGSState) -> Vector:
         """Two-loop recursion: -H gradient, H being the diagonal corrected by the pairs."""
         q = state.gradient.copy()
+        add = get_blas_funcs("axpy", (q,))
         shares = []
         for s, y, rho in reversed(state.pairs):
             share = rho * float(np.dot(s, q))
-            q -= _same_type(q, share) * y
+            q = add(y, q, a=-share)  # in place
             shares.append(share)
         q *= self.inverse_hessian
         if state.pairs:
             s, y, rho = state.pairs[-1]
             q *= _same_type(q, 1 / (rho * float(np.dot(y, self.inverse_hessian * y))))
         for (s, y, rho), share in zip(state.pairs, reversed(shares), strict=True):
-            q += _same_type(q, share - rho * float(np.dot(y, q))) * s
-        return -q
+            q = add(s, q, a=share - rho * float(np.dot(y, q)))
+        return np.negative(q, out=q)
 
 
 def _same_type(like: Vector, number: float) -> Any:

@@ -48,7 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def variant(name: str) -> tuple[KeyTokenClassifier, list[str], list[Any]]:
     """A fitted model and labelled texts, the hostile ones last."""
     texts, labels = (topics if name.startswith("four") else reviews)(160, seed=3)
-    clf = KeyTokenClassifier(threads=1, **VARIANTS[name]).fit(texts, labels)
+    clf = KeyTokenClassifier(threads=1, **{"ngrams": (1, 2), **VARIANTS[name]}).fit(texts, labels)
     more, more_labels = (topics if name.startswith("four") else reviews)(32, seed=4)
     joined = [f"{one} {other}" for one, other in zip(more[::2], more[1::2], strict=True)]
     return clf, [*more, *joined, *HOSTILE], [*more_labels, *more_labels[::2], *([labels[0]] * len(HOSTILE))]
