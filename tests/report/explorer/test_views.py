@@ -6,11 +6,10 @@ import csv
 import io
 import struct
 import threading
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from xml.etree import ElementTree
-
-from decimal import Decimal
 
 import numpy as np
 import pytest
