@@ -47,6 +47,9 @@ bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.speed
 	$(BENCH)/bin/python -m benchmarks.scaling
 	$(BENCH)/bin/python -m benchmarks.accuracy
+	$(BENCH)/bin/python -m benchmarks.frontier --folds 2
+	$(BENCH)/bin/python -m benchmarks.small
+	$(BENCH)/bin/python -m benchmarks.autotune
 	$(BENCH)/bin/python -m benchmarks.page
 
 # The same on a few texts, into build/: it shows that everything runs, and its figures mean nothing.

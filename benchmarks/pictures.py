@@ -1,5 +1,6 @@
 """The pictures of the page, as SVG; each function draws one question and is given records only."""
 
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -139,12 +140,24 @@ def explaining(records: Sequence[Record], path: Path) -> Path:
 
 
 def frontier(records: Sequence[Record], path: Path) -> Path:
-    """Accuracy against the size of the sufficient set, one curve a set of texts."""
-    figure, panel = pyplot().subplots(figsize=(7, 4.2), layout="constrained")
-    for name in distinct(records, "set"):
-        points = sorted((float(each["sufficient"]), 100 * float(each["accuracy"])) for each in where(records, set=name))
-        panel.plot(*zip(*points, strict=True), "o-", label=str(name), markersize=5)
-    panel.set(xlabel="median size of the sufficient set, tokens", ylabel="accuracy, %")
-    panel.grid(color="#dddddd", linewidth=0.6)
-    panel.legend(frameon=False, fontsize=9)
+    """Accuracy against the sizes of the sufficient and of the flip set as brevity grows, one curve a set of texts."""
+    figure, panels = pyplot().subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
+    for panel, size, title in zip(panels, ("sufficient", "flips"), ("sufficient", "flip"), strict=True):
+        for name in distinct(records, "set"):
+            own = where(records, set=name)
+            points = [
+                (value, _mean(where(own, brevity=value), size), 100 * _mean(where(own, brevity=value), "accuracy"))
+                for value in distinct(own, "brevity")
+            ]
+            panel.plot([x for _, x, _ in points], [y for *_, y in points], "o-", label=str(name), markersize=4)
+            for value, x, y in (points[0], points[-1]):
+                panel.annotate(f"{value:g}", (x, y), (4, 4), textcoords="offset points", fontsize=7)
+        panel.set(xlabel=f"median size of the {title} set, tokens (numbers: brevity)", xlim=(0, None))
+        panel.grid(color="#dddddd", linewidth=0.6)
+    panels[0].set_ylabel("accuracy, %")
+    panels[1].legend(frameon=False, fontsize=9)
     return saved(figure, path)
+
+
+def _mean(records: Sequence[Record], column: str) -> float:
+    return statistics.mean(float(each[column]) for each in records if each[column] != "")
