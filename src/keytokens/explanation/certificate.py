@@ -91,11 +91,11 @@ class Proof:
 
     @functools.cached_property
     def at_least(self) -> float | None:
-        """The least of these probabilities."""
+        """The least of these probabilities, and, since nothing may be deleted too, never above that of the whole."""
         if self._proved is None:
             return None
         margins = proofs.least_keeping(self._proved, self.kept.indices)
-        return proofs.probability_range(np.stack([margins, margins], axis=1))[0]
+        return min(proofs.probability_range(np.stack([margins, margins], axis=1))[0], self.prediction.probability)
 
     @functools.cached_property
     def deleting(self) -> dict[int, tuple[float, float]]:

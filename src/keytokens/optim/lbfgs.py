@@ -66,11 +66,10 @@ class LBFGS:
         # the diagonal knows the shape, not the size: the first step may promise at most a twentieth of the objective
         length = 1.0 if state.pairs else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
         for halving in range(self.most_halvings):
-            move = _same_type(state.theta, length) * direction
-            theta = state.theta + move
+            theta = state.theta + _same_type(state.theta, length) * direction
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
-                pairs = (*state.pairs, *_pair(move, gradient - state.gradient))[-self.memory :]
+                pairs = (*state.pairs, *_pair(theta - state.theta, gradient - state.gradient))[-self.memory :]
                 small = state.value - value <= self.tolerance * abs(value)
                 idle = state.small_steps + 1 if small else 0
                 return LBFGSState(theta, value, gradient, pairs, state.evaluations + halving + 1, idle)
