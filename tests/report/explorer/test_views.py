@@ -6,7 +6,7 @@ import csv
 import io
 import struct
 import threading
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from xml.etree import ElementTree
@@ -74,7 +74,8 @@ def test_overview(visit):
     assert one.text("h1") == "plain"
     right = int(np.sum(clf.predict(texts) == np.array(labels)))
     shown = one.text("#view-overview .cards")
-    assert f"{Decimal(100 * right) / len(texts):.9f}"[:4] in shown  # the last digits may be rounded either way
+    percent = (Decimal(100 * right) / len(texts)).quantize(Decimal("0.01"), ROUND_HALF_UP)
+    assert f"{percent} %" in shown
     assert f"{right} of {len(texts)} texts right" in shown
     cells = one.run("[...document.querySelectorAll('.matrix .cell')].map((cell) => Number(cell.textContent))")
     predicted = clf.predict(texts)
