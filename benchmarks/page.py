@@ -86,8 +86,8 @@ def page(runs: Runs, drawn: Mapping[str, str], raw: Mapping[str, str]) -> str:
         "# Benchmarks",
         "keytokens beside fastText, TF-IDF with logistic regression, NB-SVM, LIME and SHAP: the same texts, the same "
         "cores, one part after another. This page is written by `make bench` from the CSV files; only the record of "
-        "what was tried for accuracy is kept by hand. The defaults of keytokens were chosen on folds of these four sets, "
-        "the options of the peers inside each training fold: differences of a tenth of a point say nothing.",
+        "what was tried for accuracy is kept by hand. The defaults of keytokens were chosen on folds of these four "
+        "sets, the options of the peers inside each training fold: differences of a tenth of a point say nothing.",
         machine(runs["machine"]),
         "## Asked and measured",
         "A bar is judged by the median; in brackets the least and the largest run. Ratios are taken round by round.",
