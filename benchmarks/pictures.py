@@ -59,7 +59,7 @@ def accuracy(records: Sequence[Record], path: Path) -> Path:
 def speed(records: Sequence[Record], path: Path) -> Path:
     """Seconds of fit and prediction, one row of panels a set."""
     sets = distinct(records, "set")
-    figures = (("fit_s", "raw text to model, seconds"), ("predict_s", "prediction of all texts, seconds"))
+    figures = (("fit_s", "raw text to model, seconds"), ("predict_s", "predicting all, seconds"))
     size = (10, 0.6 + 1.9 * len(sets))
     figure, panels = pyplot().subplots(len(sets), 2, figsize=size, layout="constrained", squeeze=False)
     for row, name in zip(panels, sets, strict=True):
