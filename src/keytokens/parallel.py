@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cores", "ordered_map", "ordered_stream", "ordered_sum"]
+__all__ = ["cores", "ordered_map", "ordered_stream", "ordered_sum", "over_spans"]
+
+_SPAN = 1 << 16  # numbers: some vectors of this length stay in the cache
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -72,13 +74,18 @@ def ordered_sum(work: Callable[[Part], list[NDArray[Any]]], parts: Iterable[Part
     >>> ordered_sum(lambda n: [np.full(2, n), np.ones(2)], [1, 2, 3], threads=2).tolist()
     [[6.0, 6.0], [3.0, 3.0]]
     """
-    first, *rest = ordered_map(work, parts, threads)
-    total = np.empty((len(first), *first[0].shape), np.result_type(*first))
-
-    def add(k: int) -> None:
-        total[k] = first[k]
-        for arrays in rest:
-            total[k] += arrays[k]
-
-    ordered_map(add, range(len(first)), threads)
+    done = ordered_stream(work, parts, threads)
+    total = np.stack(next(done))
+    for arrays in done:
+        for row, array in zip(total, arrays, strict=True):
+            row += array
     return total
+
+
+def over_spans(work: Callable[[slice], Result], length: int, threads: int) -> list[Result]:
+    """`work` on consecutive spans of a vector, one at least; they depend on its length alone.
+
+    >>> over_spans(lambda at: at.stop - at.start, 100_000, threads=2)
+    [65536, 34464]
+    """
+    return ordered_map(work, [slice(at, min(at + _SPAN, length)) for at in range(0, max(length, 1), _SPAN)], threads)

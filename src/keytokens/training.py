@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,20 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from .core.attention import Gradient, Parameters, evaluate, total_attention
+from .core.attention import Gradient, Parameters, Sums, add_sums, gradient_of, total_attention
 from .core.counts import Block, Float
 from .core.embeddings import pull_back
 from .core.losses import Labels, Loss, loss_for
 from .core.prior import Prior, PriorOptions, Statistics, prior_of, statistics
 from .optim import LBFGS, Outcome, run
 from .optim.lbfgs import LBFGSState
+from .parallel import over_spans
 
 __all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
 
 _AVERAGED = 3  # steps
+_PAIRS = 2  # of L-BFGS: two are as good as five for the few steps of a fit, and vectors are most of its memory
+_FLOOR = 0.25  # of the objective at the start: where little is left of it, a share of that is not worth a step
 
 Watch = Callable[[LBFGSState], None]
-Part = TypeVar("Part", Gradient, Statistics, Float)
+Part = TypeVar("Part", Statistics, Float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +63,13 @@ class TrainingSet:
     def prior(self, seen: Statistics, options: PriorOptions) -> Prior:
         return prior_of(seen, options, self.sizes)
 
-    def evaluate(self, theta: Parameters) -> Gradient:
-        return self._sum(lambda b, y, w: evaluate(b, y, w, self.loss, theta, self.threads))
+    def evaluate(self, theta: Parameters, rows: Float | None = None) -> Gradient:
+        """Loss and gradient; with `rows` (m + 1, V), those of B and then that of a are written there."""
+        shape = (len(theta.B) + 1, len(theta.a))
+        sums = Sums.zero(np.empty(shape, theta.a.dtype) if rows is None else rows)
+        for block, y, weight in zip(self.blocks, self.y, self.weights, strict=True):
+            add_sums(sums, block, y, weight, self.loss, theta, self.threads)
+        return gradient_of(sums, theta, self.threads)
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents."""
@@ -108,37 +115,57 @@ def fit_scalars(
     def unpack(theta: Float) -> tuple[Float, Float, Float]:
         return theta[: m * V].reshape(m, V), theta[m * V : (m + 1) * V], theta[(m + 1) * V :]
 
-    def parameters(theta: Float) -> Parameters:
+    def values(g: Float, out: Float) -> Float:
+        def some(at: slice) -> None:
+            np.multiply(prior.width[:, at], g[:, at], out=out[:, at])
+            out[:, at] += prior.mean[:, at]
+
+        over_spans(some, V, data.threads)
+        return out
+
+    def parameters(theta: Float, B: Float) -> Parameters:
         g, a, c = unpack(theta)
-        return Parameters(
-            prior.attention + a, prior.mean + prior.width * g, c, prior.odds.astype(dtype), prior.log_sink
-        )
+        return Parameters(prior.attention + a, values(g, B), c, prior.odds.astype(dtype), prior.log_sink)
+
+    room = np.empty((m, V), dtype)  # for the values of one evaluation after the other
 
     def objective(theta: Float) -> tuple[float, Float]:
         g, a, _ = unpack(theta)
-        part = data.evaluate(parameters(theta))
+        slope = np.empty_like(theta)
+        part = data.evaluate(parameters(theta, room), slope[: (m + 1) * V].reshape(m + 1, V))
         value = part.loss + 0.5 * float(np.vdot(g, g)) + 0.5 * prior.attention_penalty * float(np.dot(a, a))
-        slope = (prior.width * part.B + g, part.a + dtype.type(prior.attention_penalty) * a, part.c)
-        return value, np.concatenate([x.ravel() for x in slope]).astype(dtype, copy=False)
+
+        def some(at: slice) -> None:
+            part.B[:, at] *= prior.width[:, at]
+            part.B[:, at] += g[:, at]
+            part.a[at] += dtype.type(prior.attention_penalty) * a[at]
+
+        over_spans(some, V, data.threads)
+        slope[(m + 1) * V :] = part.c
+        return value, slope
 
     begin = np.zeros((m + 1) * V + m, dtype)
     begin[(m + 1) * V :] = prior.odds
     if start is not None:
         away = (((start.B - prior.mean) / prior.width).ravel(), start.a - prior.attention, start.c)
         begin = np.concatenate(away).astype(dtype)
-    inverse_hessian = 1 / np.concatenate([prior.curvature_g.ravel(), prior.curvature_a, prior.curvature_c])
-    last: deque[Float] = deque(maxlen=_AVERAGED)
-
-    def remember(state: LBFGSState) -> None:
-        last.append(state.theta)
-        if watch is not None:
-            watch(state)
-
     with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
-        method = LBFGS(objective, inverse_hessian, memory=5, tolerance=tolerance, patience=2)
-        outcome = run(method, begin, max_iter, remember)
-    used = list(last)[-max(1, (outcome.steps + 1) // 2) :]  # nothing of the first half of a short run
-    return Trained(parameters(sum(used[1:], used[0]) / dtype.type(len(used))), outcome, seen)
+        scale = _inverse_hessian(prior)
+        method = LBFGS(objective, scale, _PAIRS, tolerance, patience=2, floor=_FLOOR, threads=data.threads)
+        outcome = run(method, begin, max_iter, watch)
+    used = min(_AVERAGED, max(1, (outcome.steps + 1) // 2))  # nothing of the first half of a short run
+    theta = outcome.state.mean_of_last(used)
+    return Trained(parameters(theta, room), outcome, seen)
+
+
+def _inverse_hessian(prior: Prior) -> Float:
+    """The guess for g, a and c, as they stand in theta."""
+    m, V = prior.mean.shape
+    diagonal = np.empty((m + 1) * V + m, prior.mean.dtype)
+    prior.curvature_of_values(diagonal[: m * V].reshape(m, V))
+    diagonal[m * V : (m + 1) * V] = prior.curvature_of_attention()
+    diagonal[(m + 1) * V :] = prior.curvature_of_intercept
+    return np.divide(1, diagonal, out=diagonal)
 
 
 def fit_embeddings(
@@ -196,9 +223,9 @@ def fit_embeddings(
             return value, (np.concatenate([dE.ravel(), dp, dv.ravel(), part.c]) + pull).astype(dtype)
 
         curvature_E = np.ones((V, dim), dtype)
-        curvature_E[:, :m] = prior.curvature_g.T
+        prior.curvature_of_values(curvature_E[:, :m].T)
         rest = np.full(dim * (1 + m), hold, dtype)
-        curvature = np.concatenate([curvature_E.ravel(), rest, prior.curvature_c])
+        curvature = np.concatenate([curvature_E.ravel(), rest, np.full(m, prior.curvature_of_intercept, dtype)])
         # three pairs: a vector is V d numbers long here
         outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first, max_iter, watch)
     E, p, v, c = unpack(outcome.state.theta)

@@ -91,9 +91,14 @@ def test_prior_follows_the_formula(K, words, options):
         assert prior.log_sink == pytest.approx(math.log(options.sink * T), rel=1e-12)
     else:
         assert prior.log_sink == -np.inf
-    for curvature in (prior.curvature_g, prior.curvature_a, prior.curvature_c):
-        assert (curvature > 0).all()
-        assert np.isfinite(curvature).all()
+    energy, decided = 0.03 * (weight @ C**2), T + options.sink * T
+    found = np.empty_like(prior.width)
+    prior.curvature_of_values(found)
+    assert_allclose(found, 1 + energy * (prior.width / decided) ** 2, rtol=1e-12)
+    moved = (np.abs(prior.mean) + prior.width / 2) / decided
+    expected = prior.attention_penalty + energy * (moved**2).mean(axis=0)
+    assert_allclose(prior.curvature_of_attention(), expected, rtol=1e-12)
+    assert prior.curvature_of_intercept == pytest.approx(0.03 * weight.sum())
     assert (prior.width > 0).all()
 
 
@@ -128,6 +133,5 @@ def test_float32_counts_give_a_float32_prior():
     *_, seen = seen_by(2)
     narrow = Statistics(seen.presence.astype(np.float32), seen.energy.astype(np.float32), seen.mass, seen.documents)
     prior = prior_of(narrow, PriorOptions())
-    assert {x.dtype for x in (prior.mean, prior.width, prior.curvature_g, prior.curvature_a, prior.curvature_c)} == {
-        np.dtype(np.float32)
-    }
+    found = (prior.mean, prior.width, prior.attention, prior.energy, prior.curvature_of_attention())
+    assert {x.dtype for x in found} == {np.dtype(np.float32)}

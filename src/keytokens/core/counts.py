@@ -2,12 +2,13 @@
 
 Blocks, and the slices of a block, depend on the counts alone, not on the threads or the memory. Within a slice every
 sum is made in a fixed order, so it does not matter which thread makes it; sums over slices and over blocks are made in
-their order. Hence the same bits at any number of threads.
+their order. Many products at once (many classes) share out the vectors instead of the slices, whatever the threads.
+Hence the same bits at any number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -55,15 +56,30 @@ class Block:
     def __len__(self) -> int:
         return int(self.rows.shape[0])
 
-    def times(self, vectors: list[Float], threads: int) -> list[Float]:
-        """C x for every x, each over the tokens."""
+    def times(self, vectors: Sequence[Any], threads: int, made: Callable[[Any], Float] = lambda x: x) -> list[Float]:
+        """C x for every x, each over the tokens; with `made`, x is what it makes of the entry, and lives no longer."""
         # one column at a time: in scipy two such products cost less than one with two columns
-        done = ordered_map(lambda part: [part @ vector for vector in vectors], self.slices, threads)
+        if len(vectors) > _SLICES:
+            return ordered_map(lambda vector: self.rows @ made(vector), vectors, threads)
+        columns = [made(vector) for vector in vectors]
+        done = ordered_map(lambda part: [part @ column for column in columns], self.slices, threads)
         return [np.concatenate(pieces) for pieces in zip(*done, strict=True)]
 
     def transposed_times(self, vectors: list[Float], threads: int) -> Float:
         """C' r for every r, each over the documents: (vectors, tokens)."""
         return self.column_sums(None, vectors, threads)
+
+    def add_transposed_times(self, vectors: list[Float], into: Float, threads: int) -> None:
+        """Add C' r to a row, for every r."""
+        if len(vectors) > _SLICES:  # a thread a vector: no sums over slices
+            turned = _turned(self.rows, None)
+
+            def add(k: int) -> None:
+                into[k] += turned @ vectors[k]
+
+            ordered_map(add, range(len(vectors)), threads)
+        else:
+            into += self.transposed_times(vectors, threads)
 
     def column_sums(self, of: Callable[[Float], Float] | None, vectors: list[Float], threads: int) -> Float:
         """of(C)' r for every r, `of` acting on each entry (squares, presence; None: C itself): (vectors, tokens).
@@ -73,18 +89,44 @@ class Block:
         """
 
         def one(at: int) -> list[Float]:
-            part = self.slices[at]
-            data = part.data if of is None else of(part.data)
-            turned = _made_of(sparse.csc_matrix, data, part.indices, part.indptr, part.shape[::-1])
+            turned = _turned(self.slices[at], of)
             return [turned @ vector[ends[at] : ends[at + 1]] for vector in vectors]
 
         ends = np.cumsum([0, *(part.shape[0] for part in self.slices)])
         return ordered_sum(one, range(len(self.slices)), threads)
 
+    def presence(self, groups: NDArray[np.intp], weight: Float, n_groups: int, threads: int) -> Float:
+        """(groups, tokens): the weight of the documents of each group that hold the token."""
+        if n_groups <= 2:
+            return self.column_sums(np.ones_like, [np.where(groups == k, weight, 0) for k in range(n_groups)], threads)
+
+        def one(k: int) -> Float:  # each group reads its own documents only
+            own = np.flatnonzero(groups == k)
+            return np.asarray(_turned(self.rows[own], np.ones_like) @ weight[own])
+
+        return _filled(one, (n_groups, self.rows.shape[1]), self.rows.dtype, threads)
+
 
 def blocks_of(counts: sparse.csr_matrix) -> list[Block]:
     """A matrix in consecutive blocks of documents with about BLOCK entries each."""
     return [Block.of(part) for part in _cut(counts, max(1, round(counts.nnz / BLOCK)))]
+
+
+def _turned(rows: sparse.csr_matrix, of: Callable[[Float], Float] | None) -> Any:
+    """of(C)', made of the same arrays."""
+    data = rows.data if of is None else of(rows.data)
+    return _made_of(sparse.csc_matrix, data, rows.indices, rows.indptr, rows.shape[::-1])
+
+
+def _filled(row: Callable[[int], Float], shape: tuple[int, int], dtype: Any, threads: int) -> Float:
+    """A matrix of these rows, each made by one thread."""
+    matrix = np.empty(shape, dtype)
+
+    def fill(k: int) -> None:
+        matrix[k] = row(k)
+
+    ordered_map(fill, range(shape[0]), threads)
+    return matrix
 
 
 def _slices(rows: sparse.csr_matrix) -> list[sparse.csr_matrix]:

@@ -34,6 +34,7 @@ from .losses import Labels
 
 __all__ = ["Prior", "PriorOptions", "Statistics", "prior_of", "statistics"]
 
+BEND = 0.03  # by how much the loss of a document bends where it is mostly decided
 FLOOR = 0.1  # keeps some width where a token is equally frequent in all classes
 _MEAN_DECAY, _WIDTH_DECAY = 0.5, 0.8  # for every word of a token after the first
 _LENGTH_POWER = 0.3
@@ -67,11 +68,11 @@ class Statistics:
 
 
 def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: int) -> Statistics:
-    members = [np.where(y == k, weight, 0).astype(block.rows.dtype) for k in range(n_classes)]
-    presence = block.column_sums(np.ones_like, members, threads)
-    (energy,) = block.column_sums(np.square, [weight.astype(block.rows.dtype)], threads)
+    weight = weight.astype(block.rows.dtype, copy=False)
+    presence = block.presence(y, weight, n_classes, threads)
+    (energy,) = block.column_sums(np.square, [weight], threads)
     mass = float(np.dot(np.asarray(block.rows.sum(axis=1), np.float64).ravel(), weight))
-    return Statistics(presence, energy, mass, np.array([float(m.sum(dtype=np.float64)) for m in members]))
+    return Statistics(presence, energy, mass, np.bincount(y, weight, n_classes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +85,30 @@ class Prior:
     attention_penalty: float
     log_sink: float
     odds: Float  # (m,) log-odds (two classes) or logarithms of the class frequencies
-    curvature_g: Float  # (m, V) a guess of the diagonal of the Hessian in g, a and c
-    curvature_a: Float  # (V,)
-    curvature_c: Float  # (m,)
+    energy: Float  # (V,) sum of squared counts, in mean document weights
+    documents: float  # weight of all of them
+
+    def curvature_of_values(self, out: Float) -> None:
+        """A guess of the diagonal of the Hessian in g, (m, V): a document's loss bends by 0.03 where it is decided."""
+        for row, width in zip(out, self.width, strict=True):
+            np.square(width, out=row)
+            row *= self.energy
+            row += 1
+
+    def curvature_of_attention(self) -> Float:
+        """The same in a, (V,)."""
+        total = np.zeros_like(self.energy)
+        for mean, width in zip(self.mean, self.width, strict=True):
+            moved = np.abs(mean)
+            moved += width / 2
+            total += np.square(moved, out=moved)
+        total *= self.energy / len(self.mean)
+        total += total.dtype.type(self.attention_penalty)
+        return total
+
+    @property
+    def curvature_of_intercept(self) -> float:
+        return max(BEND * self.documents, 1e-12)
 
 
 def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | None = None) -> Prior:
@@ -94,34 +116,31 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
     dtype = s.presence.dtype
     n = float(s.documents.sum())
     T = s.mass / n if s.mass > 0 else 1.0
-    r = log_count_ratios(s.presence)
-    more = 0 if sizes is None else sizes - 1
-    mean = r * np.power(_MEAN_DECAY, more, dtype=dtype)
-    u = (np.abs(r) + FLOOR) * np.power(_WIDTH_DECAY, more, dtype=dtype)
     df = s.presence.sum(axis=0)
-    root = 1 if len(r) == 1 else np.sqrt(2)
-    kappa = options.spread / T**_LENGTH_POWER / root
-    unit = T * (1 + options.sink) * kappa
-    ratio = options.ratio * (1 - options.brevity) / np.sqrt(T)
+    more = np.zeros(1, np.int32) if sizes is None else sizes - 1
+    narrower = np.power(_WIDTH_DECAY, more, dtype=dtype)
+    mean = log_count_ratios(s.presence)  # the ratios; what is made of them is written over them
+    root = 1 if len(mean) == 1 else np.sqrt(2)
+    unit = T * (1 + options.sink) * options.spread / T**_LENGTH_POWER / root
     penalty = options.attention_penalty * (1 - 2 / 3 * options.brevity)
-    told = np.abs(r).max(axis=0) * np.power(_WIDTH_DECAY, more, dtype=dtype)
-    direction, shape = mean / _size(mean, df), u / _size(u, df)
+    told = np.maximum(mean.max(axis=0), -mean.min(axis=0)) * narrower
+    width = np.abs(mean)
+    width += dtype.type(FLOOR)
+    width *= narrower
+    width *= dtype.type(unit / _size(width, df))
+    mean *= np.power(_MEAN_DECAY, more, dtype=dtype)
+    mean *= dtype.type(unit * options.ratio * (1 - options.brevity) / np.sqrt(T) / _size(mean, df))
     frequencies = np.log(np.maximum(s.documents, 1e-12) / n)
     odds = frequencies[1:] - frequencies[0] if len(frequencies) == 2 else frequencies - frequencies.mean()
-    k = kappa * shape
     return Prior(
-        mean=direction * dtype.type(unit * ratio),
-        width=shape * dtype.type(unit),
+        mean=mean,
+        width=width,
         attention=_of_mean_weight_one(told * dtype.type(options.brevity / root), df),
         attention_penalty=penalty,
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=odds,
-        # a document's loss bends by about 0.03 where it is mostly decided
-        curvature_g=(1 + 0.03 * s.energy * k**2).astype(dtype),
-        curvature_a=(
-            penalty + 0.03 * s.energy * ((kappa * ratio * np.abs(direction) + k / 2) ** 2).mean(axis=0)
-        ).astype(dtype),
-        curvature_c=np.full(len(odds), max(0.03 * n, 1e-12), dtype),
+        energy=s.energy * dtype.type(BEND / (T * (1 + options.sink)) ** 2),
+        documents=n,
     )
 
 
@@ -131,11 +150,18 @@ def log_count_ratios(presence: Float) -> Float:
     Every token is taken to have been seen in two more documents, shared among the classes as all tokens are: a token
     never seen has ratio 0, however rare its class.
     """
-    total = presence.sum(axis=1, keepdims=True)
+    total = presence.sum(axis=1)
     share = np.clip(total / max(float(total.sum()), 1e-12), 1e-6, 1 - 1e-6)  # in single precision 1 - 1e-9 is 1
-    inside, outside = presence + 2 * share, presence.sum(axis=0) - presence + 2 * (1 - share)
-    r = np.log(inside / outside) - np.log(share / (1 - share))
-    return r[1:] if len(r) == 2 else r
+    everywhere = presence.sum(axis=0)
+    classes = range(1, 2) if len(presence) == 2 else range(len(presence))
+    r = np.empty((len(classes), presence.shape[1]), presence.dtype)
+    for row, k in zip(r, classes, strict=True):
+        np.subtract(everywhere, presence[k], out=row)
+        row += 2 * (1 - share[k])
+        np.divide(presence[k] + 2 * share[k], row, out=row)
+        np.log(row, out=row)
+        row -= np.log(share[k] / (1 - share[k]))
+    return r
 
 
 def _of_mean_weight_one(a: Float, df: Float) -> Float:
@@ -149,5 +175,5 @@ def _of_mean_weight_one(a: Float, df: Float) -> Float:
 
 def _size(x: Float, df: Float) -> float:
     """Root mean square over tokens, weighted by document frequency; 1 where there is nothing but rounding."""
-    size = float(np.sqrt((x**2 @ df).mean() / max(float(df.sum()), 1e-12)))
+    size = float(np.sqrt(np.mean([np.dot(row * row, df) for row in x]) / max(float(df.sum()), 1e-12)))
     return size if size > 1e-6 else 1.0

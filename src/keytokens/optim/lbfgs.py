@@ -1,24 +1,28 @@
 """L-BFGS with a diagonal first guess of the inverse Hessian, and backtracking.
 
-Dot products run in BLAS; callers that need the same bits everywhere hold BLAS to one thread.
+Vectors may be most of the memory: a step writes over the gradient of the state that it is given. They are read in
+spans that stay in the cache, two passes a direction, in threads; sums over spans are made in their order. Dot products
+run in BLAS: callers that need the same bits everywhere hold BLAS to one thread.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs
 
+from ..parallel import over_spans
 from .loop import Status
 
 __all__ = ["LBFGS", "LBFGSState"]
 
 Vector = NDArray[Any]
-Pair = tuple[Vector, Vector, float]  # a step s, the change y of the gradient along it, 1 / s'y
+Pair = tuple[Vector, Vector, float]  # a step s, the change y of the gradient along it, 1 / s'y (0: no use)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +34,17 @@ class LBFGSState:
     gradient: Vector
     pairs: tuple[Pair, ...]
     evaluations: int
+    first: float  # the value at the start
     small_steps: int = 0  # how many of the last steps, in a row, lowered the value by less than the tolerance
     stalled: bool = False
+
+    def mean_of_last(self, points: int) -> Vector:
+        """The mean of the last so many points, or of those that the pairs remember."""
+        points = min(points, len(self.pairs) + 1)
+        mean = self.theta.copy()
+        for back, (s, _, _) in enumerate(reversed(self.pairs[len(self.pairs) - points + 1 :]), start=1):
+            mean -= _same_type(mean, 1 - back / points) * s
+        return mean
 
 
 @dataclass(frozen=True)
@@ -43,11 +56,13 @@ class LBFGS:
     memory: int = 6
     tolerance: float = 1e-9  # stop when a step lowers the objective by less than this share of it ...
     patience: int = 1  # ... this many times in a row
+    floor: float = 0.0  # below this share of the objective at the start, it is taken to be as large as that
     most_halvings: int = 30
+    threads: int = 1
 
     def init(self, start: Vector) -> LBFGSState:
         value, gradient = self.objective(start)
-        return LBFGSState(start, value, gradient, (), 1)
+        return LBFGSState(start, value, gradient, (), 1, value)
 
     def verdict(self, state: LBFGSState) -> Status | None:
         if not np.isfinite(state.value):
@@ -57,8 +72,7 @@ class LBFGS:
         return Status.STALLED if state.stalled else None
 
     def step(self, state: LBFGSState) -> LBFGSState:
-        direction = self._direction(state)
-        slope = float(np.dot(state.gradient, direction))
+        direction, slope = self._direction(state)
         if slope >= 0:  # rounding has spoilt the memory: begin again from the diagonal
             if not state.pairs:
                 return replace(state, stalled=True)
@@ -66,42 +80,82 @@ class LBFGS:
         # the diagonal knows the shape, not the size: the first step may promise at most a twentieth of the objective
         length = 1.0 if state.pairs else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
         for halving in range(self.most_halvings):
-            theta = state.theta + _same_type(state.theta, length) * direction
+            theta = self._moved(state.theta, direction, length)
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
-                pairs = (*state.pairs, *_pair(theta - state.theta, gradient - state.gradient))[-self.memory :]
-                small = state.value - value <= self.tolerance * abs(value)
+                pairs = (*state.pairs, self._pair(state, theta, gradient, direction))[-self.memory :]
+                small = state.value - value <= self.tolerance * max(abs(value), self.floor * abs(state.first))
                 idle = state.small_steps + 1 if small else 0
-                return LBFGSState(theta, value, gradient, pairs, state.evaluations + halving + 1, idle)
+                evaluations = state.evaluations + halving + 1
+                return LBFGSState(theta, value, gradient, pairs, evaluations, state.first, idle)
             length *= 0.4
         if state.pairs:  # no descent along this direction: once more along the plain one
             return replace(state, pairs=(), evaluations=state.evaluations + self.most_halvings)
         return replace(state, stalled=True, evaluations=state.evaluations + self.most_halvings)
 
-    def _direction(self, state: LBFGSState) -> Vector:
-        """Two-loop recursion: -H gradient, H being the diagonal corrected by the pairs."""
-        q = state.gradient.copy()
-        add = get_blas_funcs("axpy", (q,))
-        shares = []
-        for s, y, rho in reversed(state.pairs):
-            share = rho * float(np.dot(s, q))
-            q = add(y, q, a=-share)  # in place
-            shares.append(share)
-        q *= self.inverse_hessian
-        if state.pairs:
-            s, y, rho = state.pairs[-1]
-            q *= _same_type(q, 1 / (rho * float(np.dot(y, self.inverse_hessian * y))))
-        for (s, y, rho), share in zip(state.pairs, reversed(shares), strict=True):
-            q = add(s, q, a=share - rho * float(np.dot(y, q)))
-        return np.negative(q, out=q)
+    def _direction(self, state: LBFGSState) -> tuple[Vector, float]:
+        """d = -H gradient, H being the diagonal corrected by the pairs, and its product with the gradient.
+
+        The two loops of the textbook ask for products of the vectors only: d is a sum of s, y and the gradient, with
+        coefficients that a small matrix of products gives. One pass makes the products, another the sum.
+        """
+        g, diagonal = state.gradient, self.inverse_hessian
+        pairs = [pair for pair in state.pairs if pair[2]]
+        n = len(pairs)
+
+        def products(at: slice) -> Vector:
+            """[S; Y H; g H] [Y; g]' of a span."""
+            right = np.stack([*(y[at] for _, y, _ in pairs), g[at]])
+            left = np.concatenate([*(s[None, at] for s, _, _ in pairs), diagonal[at] * right])
+            return (left @ right.T).astype(np.float64)
+
+        table = functools.reduce(operator.add, over_spans(products, len(g), self.threads))
+        SY, Sg, YHY, YHg = table[:n, :n], table[:n, n], table[n:-1, :n], table[n:-1, n]
+        rho = [pair[2] for pair in pairs]
+        scale = 1 / (rho[-1] * YHY[-1, -1]) if pairs else 1.0
+        off, on = np.zeros(n), np.zeros(n)  # how much of each y is taken off the gradient, of each s put on
+        for i in reversed(range(n)):
+            off[i] = rho[i] * (Sg[i] - SY[i] @ off)
+        for i in range(n):
+            on[i] = off[i] - rho[i] * (scale * (YHg[i] - YHY[i] @ off) + on @ SY[:, i])
+        direction = np.empty_like(g)
+
+        def combine(at: slice) -> None:
+            out = direction[at]
+            np.negative(g[at], out=out)
+            for (_, y, _), share in zip(pairs, off, strict=True):
+                out += _same_type(g, share) * y[at]
+            out *= diagonal[at]
+            out *= _same_type(g, scale)
+            for (s, _, _), share in zip(pairs, on, strict=True):
+                out -= _same_type(g, share) * s[at]
+
+        over_spans(combine, len(g), self.threads)
+        return direction, float(scale * (off @ YHg - table[-1, n]) - on @ Sg)
+
+    def _moved(self, theta: Vector, direction: Vector, length: float) -> Vector:
+        moved = np.empty_like(theta)
+
+        def some(at: slice) -> None:
+            np.multiply(direction[at], _same_type(theta, length), out=moved[at])
+            moved[at] += theta[at]
+
+        over_spans(some, len(theta), self.threads)
+        return moved
+
+    def _pair(self, before: LBFGSState, theta: Vector, gradient: Vector, room: Vector) -> Pair:
+        """The pair of a step, written into `room` and over the old gradient; of no use without positive curvature."""
+        s, y = room, before.gradient
+
+        def some(at: slice) -> Vector:
+            np.subtract(theta[at], before.theta[at], out=s[at])
+            np.subtract(gradient[at], y[at], out=y[at])
+            return np.array([float(np.dot(s[at], y[at])), float(np.dot(y[at], y[at]))])
+
+        curvature, size = functools.reduce(operator.add, over_spans(some, len(theta), self.threads))
+        return s, y, float(1 / curvature) if curvature > 1e-16 * size else 0.0
 
 
 def _same_type(like: Vector, number: float) -> Any:
     """A number in the precision of a vector, so that float32 stays float32."""
     return like.dtype.type(number)
-
-
-def _pair(s: Vector, y: Vector) -> list[Pair]:
-    """The pair if it has positive curvature, else nothing."""
-    curvature = float(np.dot(s, y))
-    return [(s, y, 1 / curvature)] if curvature > 1e-16 * float(np.dot(y, y)) else []

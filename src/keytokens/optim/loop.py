@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["Method", "Outcome", "Status", "run"]
+__all__ = ["Method", "Outcome", "Status", "go_on", "run"]
 
 
 class Status(Enum):
@@ -54,8 +54,17 @@ def run(
     watch: Callable[[State], None] | None = None,
 ) -> Outcome[State]:
     """Run a method; `watch` sees every state, the first one included."""
-    state = method.init(start)
-    steps = 0
+    return go_on(method, method.init(start), max_steps, watch)
+
+
+def go_on(
+    method: Method[Start_contra, State],
+    state: State,
+    max_steps: int,
+    watch: Callable[[State], None] | None = None,
+    steps: int = 0,
+) -> Outcome[State]:
+    """The rest of a run that is in some state after so many steps."""
     while True:
         if watch is not None:
             watch(state)
