@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-__all__ = ["cores", "ordered_map", "ordered_stream", "ordered_sum", "over_spans"]
+__all__ = ["cores", "give_back_memory", "ordered_map", "ordered_stream", "over_spans"]
 
 _SPAN = 1 << 16  # numbers: some vectors of this length stay in the cache
+
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc only
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -25,6 +26,12 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # pragma: no cover - not on Linux
         return os.cpu_count() or 1
+
+
+def give_back_memory() -> None:
+    """Give memory that is free back to the system. Threads free it piece by piece, which the allocator keeps."""
+    if _trim is not None:
+        _trim(0)
 
 
 def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> list[Result]:
@@ -66,20 +73,6 @@ def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], thread
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def ordered_sum(work: Callable[[Part], list[NDArray[Any]]], parts: Iterable[Part], threads: int) -> NDArray[Any]:
-    """The sum of the arrays that `work` returns for each part, in the order of the parts. One part at least.
-
-    >>> ordered_sum(lambda n: [np.full(2, n), np.ones(2)], [1, 2, 3], threads=2).tolist()
-    [[6.0, 6.0], [3.0, 3.0]]
-    """
-    done = ordered_stream(work, parts, threads)
-    total = np.stack(next(done))
-    for arrays in done:
-        for row, array in zip(total, arrays, strict=True):
-            row += array
-    return total
 
 
 def over_spans(work: Callable[[slice], Result], length: int, threads: int) -> list[Result]:

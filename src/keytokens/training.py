@@ -17,7 +17,7 @@ from .core.losses import Labels, Loss, loss_for
 from .core.prior import Prior, PriorOptions, Statistics, prior_of, statistics
 from .optim import LBFGS, Outcome, run
 from .optim.lbfgs import LBFGSState
-from .parallel import over_spans
+from .parallel import give_back_memory, over_spans
 
 __all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
 
@@ -109,6 +109,7 @@ def fit_scalars(
     """
     seen = data.statistics()
     prior = data.prior(seen, options)
+    give_back_memory()
     m, V = prior.mean.shape
     dtype = prior.mean.dtype
 

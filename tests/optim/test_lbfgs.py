@@ -154,7 +154,7 @@ def test_stalled_where_the_diagonal_is_negative():
 
 def test_memory_is_forgotten_where_it_points_uphill():
     method = LBFGS(lambda x: (1.0 + float(x @ x), 2 * x), np.ones(2))
-    misled = replace(method.init(np.ones(2)), pairs=((np.ones(2), np.ones(2), -5.0),))
+    misled = replace(method.init(np.ones(2)), pairs=[(np.ones(2), np.ones(2), -5.0)])
     assert method.step(misled).theta.tolist() == method.step(method.init(np.ones(2))).theta.tolist()
 
 
@@ -165,9 +165,9 @@ def test_memory_is_forgotten_where_no_step_along_it_descends():
         return (1.0 + float(x @ x) if x[0] == x[1] else np.inf), 2 * x
 
     method = LBFGS(objective, np.ones(2))
-    start = replace(method.init(np.ones(2)), pairs=((np.array([1.0, 0.0]), np.array([1.0, 0.5]), 1.0),))
+    start = replace(method.init(np.ones(2)), pairs=[(np.array([1.0, 0.0]), np.array([1.0, 0.5]), 1.0)])
     second = method.step(start)
-    assert (second.pairs, second.stalled, second.evaluations) == ((), False, 31)
+    assert (second.pairs, second.stalled, second.evaluations) == ([], False, 31)
     assert second.theta.tolist() == [1, 1]
     assert method.verdict(second) is None
     assert method.step(second).value < start.value

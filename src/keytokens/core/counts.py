@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..parallel import ordered_map, ordered_sum
+from ..parallel import ordered_map, ordered_stream
 
 __all__ = ["BLOCK", "COUNTS", "Block", "Float", "blocks_of", "weigh"]
 
@@ -71,15 +71,15 @@ class Block:
 
     def add_transposed_times(self, vectors: list[Float], into: Float, threads: int) -> None:
         """Add C' r to a row, for every r."""
-        if len(vectors) > _SLICES:  # a thread a vector: no sums over slices
-            turned = _turned(self.rows, None)
+        if len(vectors) <= _SLICES:
+            self._add_column_sums(None, vectors, into, threads)
+            return
+        turned = _turned(self.rows, None)  # a thread a vector: no sums over slices
 
-            def add(k: int) -> None:
-                into[k] += turned @ vectors[k]
+        def add(k: int) -> None:
+            into[k] += turned @ vectors[k]
 
-            ordered_map(add, range(len(vectors)), threads)
-        else:
-            into += self.transposed_times(vectors, threads)
+        ordered_map(add, range(len(vectors)), threads)
 
     def column_sums(self, of: Callable[[Float], Float] | None, vectors: list[Float], threads: int) -> Float:
         """of(C)' r for every r, `of` acting on each entry (squares, presence; None: C itself): (vectors, tokens).
@@ -88,12 +88,21 @@ class Block:
         of the transpose, which would take a second copy of the counts and the time to make it.
         """
 
+        total = np.zeros((len(vectors), self.rows.shape[1]), self.rows.dtype)
+        self._add_column_sums(of, vectors, total, threads)
+        return total
+
+    def _add_column_sums(
+        self, of: Callable[[Float], Float] | None, vectors: list[Float], into: Float, threads: int
+    ) -> None:
         def one(at: int) -> list[Float]:
             turned = _turned(self.slices[at], of)
             return [turned @ vector[ends[at] : ends[at + 1]] for vector in vectors]
 
         ends = np.cumsum([0, *(part.shape[0] for part in self.slices)])
-        return ordered_sum(one, range(len(self.slices)), threads)
+        for columns in ordered_stream(one, range(len(self.slices)), threads):
+            for row, column in zip(into, columns, strict=True):
+                row += column
 
     def presence(self, groups: NDArray[np.intp], weight: Float, n_groups: int, threads: int) -> Float:
         """(groups, tokens): the weight of the documents of each group that hold the token."""

@@ -1,6 +1,7 @@
 """L-BFGS with a diagonal first guess of the inverse Hessian, and backtracking.
 
-Vectors may be most of the memory: a step writes over the gradient of the state that it is given. They are read in
+Vectors may be most of the memory: a step uses up the state that it is given, whose gradient it writes over and whose
+oldest pair it lets go before it asks for the next gradient. They are read in
 spans that stay in the cache, two passes a direction, in threads; sums over spans are made in their order. Dot products
 run in BLAS: callers that need the same bits everywhere hold BLAS to one thread.
 """
@@ -32,7 +33,7 @@ class LBFGSState:
     theta: Vector
     value: float
     gradient: Vector
-    pairs: tuple[Pair, ...]
+    pairs: list[Pair]
     evaluations: int
     first: float  # the value at the start
     small_steps: int = 0  # how many of the last steps, in a row, lowered the value by less than the tolerance
@@ -62,7 +63,7 @@ class LBFGS:
 
     def init(self, start: Vector) -> LBFGSState:
         value, gradient = self.objective(start)
-        return LBFGSState(start, value, gradient, (), 1, value)
+        return LBFGSState(start, value, gradient, [], 1, value)
 
     def verdict(self, state: LBFGSState) -> Status | None:
         if not np.isfinite(state.value):
@@ -76,21 +77,24 @@ class LBFGS:
         if slope >= 0:  # rounding has spoilt the memory: begin again from the diagonal
             if not state.pairs:
                 return replace(state, stalled=True)
-            return self.step(replace(state, pairs=()))
+            return self.step(replace(state, pairs=[]))
         # the diagonal knows the shape, not the size: the first step may promise at most a twentieth of the objective
-        length = 1.0 if state.pairs else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
+        remembers = bool(state.pairs)
+        length = 1.0 if remembers else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
+        while len(state.pairs) >= self.memory:
+            state.pairs.pop(0)
         for halving in range(self.most_halvings):
             theta = self._moved(state.theta, direction, length)
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
-                pairs = (*state.pairs, self._pair(state, theta, gradient, direction))[-self.memory :]
+                pairs = [*state.pairs, self._pair(state, theta, gradient, direction)]
                 small = state.value - value <= self.tolerance * max(abs(value), self.floor * abs(state.first))
                 idle = state.small_steps + 1 if small else 0
                 evaluations = state.evaluations + halving + 1
                 return LBFGSState(theta, value, gradient, pairs, evaluations, state.first, idle)
             length *= 0.4
-        if state.pairs:  # no descent along this direction: once more along the plain one
-            return replace(state, pairs=(), evaluations=state.evaluations + self.most_halvings)
+        if remembers:  # no descent along this direction: once more along the plain one
+            return replace(state, pairs=[], evaluations=state.evaluations + self.most_halvings)
         return replace(state, stalled=True, evaluations=state.evaluations + self.most_halvings)
 
     def _direction(self, state: LBFGSState) -> tuple[Vector, float]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..parallel import ordered_map
+from ..parallel import give_back_memory, ordered_map
 from .tables import Ids, Keys, factorise
 from .vocabulary import Level, Vocabulary, next_keys
 from .words import MASK_KEY, Words, read_words
@@ -118,6 +118,7 @@ def build(texts: Sequence[str], limits: Limits, threads: int = 1) -> tuple[Vocab
     (('a', 'b', 'b a'), [[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     """
     words, word_keys, pieces = _number_words(texts, threads)
+    give_back_memory()
     entries: list[list[_Entries]] = []  # by order, then by piece
     node_keys: list[Keys] = []
     frequencies: list[Ids] = []
@@ -134,6 +135,7 @@ def build(texts: Sequence[str], limits: Limits, threads: int = 1) -> tuple[Vocab
             find = functools.partial(_nodes, level=Level(start, keys), order=order, n_words=len(words))
             nodes = _over(pieces, nodes, threads, find)
         entries.append(_keep(tallies, keys, start, threads))
+        give_back_memory()
         start += len(keys)
         node_keys.append(keys)
         frequencies.append(frequency)
@@ -147,6 +149,7 @@ def build(texts: Sequence[str], limits: Limits, threads: int = 1) -> tuple[Vocab
     by_piece = [list(parts) for parts in zip(*entries, strict=True)]
     del entries
     counts = _assemble(by_piece, sizes, column, len(vocabulary), threads)
+    give_back_memory()
     if (column < 0).any():  # leave out the nodes that lead to no token
         vocabulary = Vocabulary.from_tokens(vocabulary.tokens)
     return vocabulary, counts
