@@ -81,7 +81,10 @@ def test_those_that_say_most_stay(models):
         said = [
             (-mean * max(map(abs, values)), name)
             for name, mean, values in zip(
-                clf.vocabulary_.tokens, clf.mean_attention_.tolist(), clf._theta.B.T.tolist(), strict=True
+                clf.vocabulary_.tokens,
+                clf.mean_attention_.tolist(),
+                (clf._theta.B.T + clf._theta.c).tolist(),
+                strict=True,
             )
         ]
         bound = sorted(said)[9][0]
@@ -94,10 +97,10 @@ def test_those_that_say_most_stay(models):
 
 @pytest.mark.parametrize("log_sink", [-np.inf, 0.7])
 def test_equal_shares_dropped_change_no_score(log_sink):
-    """Tokens of value 0 with the same share of every document's weight go, and f stays; without the cure it grows."""
+    """Tokens without a contribution and of equal share in every document go, and f stays; without the cure it grows."""
     rng = np.random.RandomState(0)
     a = rng.normal(size=4)
-    B = np.array([[2.0, -1.5, 0.0, 0.0]])
+    B = np.array([[2.0, -1.5, -0.3, -0.3]])  # b + c = 0 for the last two
     C = np.zeros((6, 4))
     C[:, :2] = rng.randint(1, 5, (6, 2))
     w = np.exp(a)
@@ -125,7 +128,9 @@ def test_rounding_is_to_the_nearest_and_scores_hardly_move(models):
         whole = replace(clf.token_model(), theta=clf._theta)
         small = shrink(whole, len(clf.vocabulary_))
         old = [clf.vocabulary_.tokens.index(token) for token in small.vocabulary.tokens]
-        for rounded, exact in [(small.theta.a, whole.theta.a[old]), (small.theta.B, whole.theta.B[:, old])]:
+        contribution = whole.theta.B[:, old] + whole.theta.c[:, None]
+        near = [(small.theta.a, whole.theta.a[old]), (small.theta.B + small.theta.c[:, None], contribution)]
+        for rounded, exact in near:
             # the step by another road: every number is a fraction over a power of two
             ratios = [float(number).as_integer_ratio() for number in rounded.ravel() if number]
             step = min((numerator & -numerator) / denominator for numerator, denominator in ratios)

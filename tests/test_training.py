@@ -282,3 +282,52 @@ def test_both_parametrisations_learn(K):
         F = scores(C, theta)
         predicted = (F[0] > 0).astype(int) if K == 2 else F.argmax(axis=0)
         assert np.mean(predicted == y) > 0.75
+
+
+def as_trained(data: TrainingSet, options: PriorOptions) -> tuple[Parameters, Parameters, np.ndarray]:
+    """The model before and after small contributions are silenced, and all counts."""
+    before = fit_scalars(data, replace(options, brevity=0.2), 30, 1e-3)
+    after = fit_scalars(data, options, 30, 1e-3)
+    assert after.outcome.state.theta.tobytes() == before.outcome.state.theta.tobytes()  # the same descent
+    return before.theta, after.theta, np.concatenate([block.rows.toarray() for block in data.blocks])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("K", [2, 3])
+def test_brevity_silences_small_contributions(K, dtype):
+    """Document by document: what is left of the contributions, its size, and an intercept that cannot be bettered."""
+    data = problem(K, n=200, V=30, dtype=dtype)
+    options = PriorOptions(brevity=1.0)
+    before, after, C = as_trained(data, options)
+    weight, y = np.concatenate(data.weights), np.concatenate(data.y)
+    assert after.a.tobytes() == before.a.tobytes()
+    assert after.B.dtype == after.c.dtype == dtype
+    w = np.exp(before.a.astype(float))
+    old, new = ((theta.B + theta.c[:, None]).astype(float) for theta in (before, after))
+    old = old - old.mean(axis=0) * (K > 2)
+    e, df = w * np.abs(old).max(axis=0), weight @ (C > 0)
+    least = min(prior_of(data.statistics(), options).threshold * (df @ e) / df.sum(), e.max() / 2)
+    kept = np.maximum(0, 1 - least / e)
+    assert 0 < np.count_nonzero(kept) < len(kept)
+    total = C @ w + np.exp(before.log_sink)
+    stretch = np.sqrt((weight * ((old * w) @ C.T / total) ** 2).sum())
+    stretch /= np.sqrt((weight * ((old * w * kept) @ C.T / total) ** 2).sum())
+    assert_allclose(new, stretch * kept * old, rtol=1e-4, atol=1e-5)
+    assert (new[:, kept == 0] == 0).all()  # exactly
+
+    def loss(c):
+        F = ((stretch * kept * old * w) @ C.T + c[:, None] * np.exp(before.log_sink)) / total
+        return float(loss_for(K).value(F, y) @ weight)
+
+    peer = minimize(loss, np.zeros(len(after.c)), tol=1e-12)
+    assert loss(after.c.astype(float)) == pytest.approx(peer.fun, rel=1e-6)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_silence_without_a_sink(K):
+    """The intercept cannot be told from the values then; many contributions are 0 all the same."""
+    before, after, C = as_trained(problem(K, n=200, V=30), PriorOptions(sink=0.0, brevity=1.0))
+    some = ~np.isclose(after.B + after.c[:, None], 0, atol=1e-12).all(axis=0)
+    assert 0 < np.count_nonzero(some) < 30
+    assert np.isfinite(scores(sparse.csr_matrix(C), after)).all()
+    assert_allclose(np.diff(after.c), np.diff(before.c), atol=1e-12)

@@ -223,9 +223,10 @@ class AttentionClassifier(_Attention):
     attention_penalty : float
         Precision of the prior of the attention logits: large for attention that stays close to it.
     brevity : float from 0 to 1
-        How sharply attention selects. 0: the prior of the attention is uniform, many tokens share a decision. Larger:
-        attention begins at the tokens that tell the classes apart, so that fewer decide; 0.2 costs next to no accuracy,
-        0.8 nearly a point on long reviews, where three tokens then suffice (the median).
+        How few tokens should decide. 0: the prior of the attention is uniform, many share a decision. Up to 0.2:
+        attention begins at the tokens that tell the classes apart, at next to no cost in accuracy. Beyond: small
+        contributions are silenced after training; 0.8 costs less than half a point on long reviews, where three tokens
+        then suffice (the median). Only for `parameters="scalars"`.
     parameters : "scalars" or "embeddings"
         Train a and b directly, or E, p and v in dimension `dim` as the paper does: slower and, with the prior that it
         cannot use, less accurate. Both are the same model.

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from .core.attention import Gradient, Parameters, Sums, add_sums, gradient_of, total_attention
+from .core.attention import Gradient, Parameters, Sums, add_sums, gradient_of, scores, total_attention
 from .core.counts import Block, Float
 from .core.embeddings import pull_back
 from .core.losses import Labels, Loss, loss_for
 from .core.prior import Prior, PriorOptions, Statistics, prior_of, statistics
+from .core.silence import contributing_values, kept_shares
 from .optim import LBFGS, Outcome, run
 from .optim.lbfgs import LBFGSState
 from .parallel import give_back_memory, over_spans
@@ -105,7 +106,8 @@ def fit_scalars(
     """Minimise sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2 over g, h, c, where b = mean + width g, a = attention + h.
 
     The answer is the mean of the last steps. With a large tolerance it is a regulariser of its own: the first few steps
-    fit what many documents share, later ones what only the training documents have.
+    fit what many documents share, later ones what only the training documents have. Where the options ask for it, small
+    contributions are silenced in the end.
     """
     seen = data.statistics()
     prior = data.prior(seen, options)
@@ -155,8 +157,47 @@ def fit_scalars(
         method = LBFGS(objective, scale, _PAIRS, tolerance, patience=2, floor=_FLOOR, threads=data.threads)
         outcome = run(method, begin, max_iter, watch)
     used = min(_AVERAGED, max(1, (outcome.steps + 1) // 2))  # nothing of the first half of a short run
-    theta = outcome.state.mean_of_last(used)
-    return Trained(parameters(theta, room), outcome, seen)
+    theta = parameters(outcome.state.mean_of_last(used), room)
+    if prior.threshold > 0:
+        theta = silenced(data, theta, seen.presence.sum(axis=0), prior.threshold)
+    return Trained(theta, outcome, seen)
+
+
+def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) -> Parameters:
+    """The model with small contributions shrunk to 0: b' = stretch kept (b + c) - c', so that b' + c' is 0 for many.
+
+    Such a token draws attention as before but contributes nothing to any class. Of f = C(w (b + c)) / D + c w0 / D the
+    first part gets back the size that it had (root mean square over the documents, so that probabilities are neither
+    timid nor rash), and c' is the best intercept for it. Without a sink the intercept is a part of every value: it
+    stays.
+    """
+    values = contributing_values(theta)
+    kept = kept_shares(theta.a, values, df, threshold)
+    m, none = len(values), np.zeros(2 * len(values) + 1, theta.a.dtype)
+    rows = np.concatenate([values, values * kept, np.ones_like(values[:1])])
+    probe = Parameters(theta.a, rows, none, none, theta.log_sink)
+    means = np.concatenate([scores(block.rows, probe) for block in data.blocks], axis=1).astype(np.float64)
+    before, after, weight = means[:m], means[m : 2 * m], np.concatenate(data.weights).astype(np.float64)
+    size = float(np.vdot(after, after * weight))
+    stretch = float(np.sqrt(np.vdot(before, before * weight) / size)) if size > 0 else 1.0
+    c: Float = theta.c.astype(np.float64)
+    if theta.has_sink:
+        c = _best_intercept(data.loss, stretch * after, 1 - means[-1], np.concatenate(data.y), weight, c)
+    c = (c - c.mean() if m > 1 else c).astype(theta.c.dtype)
+    B = values * (kept * kept.dtype.type(stretch)) - c[:, None]
+    return Parameters(theta.a, B, c, theta.empty, theta.log_sink)
+
+
+def _best_intercept(loss: Loss, rest: Float, sink: Float, y: Labels, weight: Float, start: Float) -> Float:
+    """The c with the least loss of rest + c sink, `sink` being its share of each document's attention."""
+
+    def objective(c: Float) -> tuple[float, Float]:
+        F = rest + c[:, None] * sink
+        return float(np.dot(loss.value(F, y), weight)), np.asarray(loss.slope(F, y) @ (sink * weight))
+
+    bend = max(float(np.dot(sink**2, weight)) / 4, 1e-12)
+    with threadpool_limits(1, "blas"):
+        return run(LBFGS(objective, np.full_like(start, 1 / bend), tolerance=1e-10), start, 100).state.theta
 
 
 def _inverse_hessian(prior: Prior) -> Float:

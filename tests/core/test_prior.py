@@ -80,11 +80,13 @@ def test_prior_follows_the_formula(K, words, options):
     more = np.array(words or [1] * C.shape[1]) - 1
     mean, u = r / 2.0**more, (np.abs(r) + FLOOR) * 0.8**more
     unit = (T + options.sink * T) * options.spread / T**0.3 / (1 if K == 2 else math.sqrt(2))
-    ratio = options.ratio * (1 - options.brevity)
+    sharpness = min(options.brevity, 0.2)
+    ratio = options.ratio * (1 - sharpness)
     assert_allclose(prior.mean, unit * ratio / math.sqrt(T) * mean / size(mean), rtol=1e-12)
     assert_allclose(prior.width, unit * u / size(u), rtol=1e-12)
-    assert prior.attention_penalty == pytest.approx(options.attention_penalty * (1 - 2 * options.brevity / 3))
-    told = options.brevity * np.abs(r).max(axis=0) * 0.8**more / (1 if K == 2 else math.sqrt(2))
+    assert prior.attention_penalty == pytest.approx(options.attention_penalty * (1 - 2 * sharpness / 3))
+    assert prior.threshold == pytest.approx(0.075 * max(0, options.brevity - 0.2) * math.sqrt(T), rel=1e-12)
+    told = sharpness * np.abs(r).max(axis=0) * 0.8**more / (1 if K == 2 else math.sqrt(2))
     assert_allclose(np.diff(prior.attention), np.diff(told), rtol=1e-9, atol=1e-12)
     assert df @ np.exp(prior.attention) == pytest.approx(df.sum(), rel=1e-12)
     if options.sink:

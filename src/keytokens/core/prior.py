@@ -8,7 +8,7 @@ divided by the frequency. It centres the prior of the values (r) and sets its wi
     T = mean weight of a document        w0 = sink T        n_s = words in token s
     b_s = (T + w0) kappa (ratio / sqrt(T) m_s / <m> + g_s u_s / <u>),   kappa = spread / T^0.3,   g_s ~ N(0, 1)
     m_s = r_s / 2^(n_s - 1)        u_s = (|r_s| + FLOOR) 0.8^(n_s - 1)
-    a_s ~ N(brevity q_s - const, 1 / attention_penalty),   q_s = max_k |r_sk| 0.8^(n_s - 1)
+    a_s ~ N(sharpness q_s - const, 1 / attention_penalty),   q_s = max_k |r_sk| 0.8^(n_s - 1)
 
 <x> is the root mean square weighted by document frequency. An n-gram repeats evidence that its words have given
 already, so its share of the mean is halved with every further word, and its width falls. The powers of T let one set of
@@ -18,8 +18,13 @@ difference of two scores, so each has half the variance, and q is divided by sqr
 
 Attention that selects goes to the tokens that tell the classes apart, whichever they speak for: that is where gradient
 flow leads, and what `brevity` begins with. Few tokens then outweigh the rest. It moves the evidence from the values to
-the attention: with it, ratio is multiplied by 1 - brevity and attention_penalty by 1 - 2/3 brevity. The constant keeps
-the mean weight of a token at 1.
+the attention: with sharpness = min(brevity, 0.2), ratio is multiplied by 1 - sharpness and attention_penalty by
+1 - 2/3 sharpness. The constant keeps the mean weight of a token at 1. Still sharper attention costs accuracy; beyond
+0.2 it is cheaper to silence small contributions after training (see `silence`), with
+
+    threshold = 0.075 (brevity - 0.2) sqrt(T)
+
+because T small independent contributions add up to an opposition like sqrt(T).
 """
 
 from __future__ import annotations
@@ -38,6 +43,8 @@ BEND = 0.03  # by how much the loss of a document bends where it is mostly decid
 FLOOR = 0.1  # keeps some width where a token is equally frequent in all classes
 _MEAN_DECAY, _WIDTH_DECAY = 0.5, 0.8  # for every word of a token after the first
 _LENGTH_POWER = 0.3
+_SHARPEST = 0.2  # brevity up to here sharpens attention, from here on it silences small contributions
+_SILENCE = 0.075
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,10 @@ class PriorOptions:
     sink: float = 0.3
     attention_penalty: float = 1.0
     brevity: float = 0.2
+
+    @property
+    def sharpness(self) -> float:
+        return min(self.brevity, _SHARPEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +83,8 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
     presence = block.presence(y, weight, n_classes, threads)
     (energy,) = block.column_sums(np.square, [weight], threads)
     mass = float(np.dot(np.asarray(block.rows.sum(axis=1), np.float64).ravel(), weight))
-    return Statistics(presence, energy, mass, np.bincount(y, weight, n_classes))
+    documents: Float = np.bincount(y, weight, n_classes)
+    return Statistics(presence, energy, mass, documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +99,7 @@ class Prior:
     odds: Float  # (m,) log-odds (two classes) or logarithms of the class frequencies
     energy: Float  # (V,) sum of squared counts, in mean document weights
     documents: float  # weight of all of them
+    threshold: float  # of contributions, in their mean size: smaller ones are silenced after training
 
     def curvature_of_values(self, out: Float) -> None:
         """A guess of the diagonal of the Hessian in g, (m, V): a document's loss bends by 0.03 where it is decided."""
@@ -122,25 +135,26 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
     mean = log_count_ratios(s.presence)  # the ratios; what is made of them is written over them
     root = 1 if len(mean) == 1 else np.sqrt(2)
     unit = T * (1 + options.sink) * options.spread / T**_LENGTH_POWER / root
-    penalty = options.attention_penalty * (1 - 2 / 3 * options.brevity)
+    penalty = options.attention_penalty * (1 - 2 / 3 * options.sharpness)
     told = np.maximum(mean.max(axis=0), -mean.min(axis=0)) * narrower
     width = np.abs(mean)
     width += dtype.type(FLOOR)
     width *= narrower
     width *= dtype.type(unit / _size(width, df))
     mean *= np.power(_MEAN_DECAY, more, dtype=dtype)
-    mean *= dtype.type(unit * options.ratio * (1 - options.brevity) / np.sqrt(T) / _size(mean, df))
+    mean *= dtype.type(unit * options.ratio * (1 - options.sharpness) / np.sqrt(T) / _size(mean, df))
     frequencies = np.log(np.maximum(s.documents, 1e-12) / n)
     odds = frequencies[1:] - frequencies[0] if len(frequencies) == 2 else frequencies - frequencies.mean()
     return Prior(
         mean=mean,
         width=width,
-        attention=_of_mean_weight_one(told * dtype.type(options.brevity / root), df),
+        attention=_of_mean_weight_one(told * dtype.type(options.sharpness / root), df),
         attention_penalty=penalty,
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=odds,
         energy=s.energy * dtype.type(BEND / (T * (1 + options.sink)) ** 2),
         documents=n,
+        threshold=_SILENCE * max(0.0, options.brevity - _SHARPEST) * float(np.sqrt(T)),
     )
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "Scaled",
     "SelectionProblem",
     "VocabularyProblem",
+    "check_scores",
     "labels_of",
     "log_abs",
     "scores_of",
@@ -303,6 +304,19 @@ class Reading:
         away = vectors.rows - vectors.spread(vectors.rows[self.selected])
         return Scaled(self.pull.array @ away, self.pull.log_scale)
 
+    def head_descent(self, labels: Vector, values: Bags) -> Scaled:
+        """-dL/dv = (1/n) sum_i |loss'_i| Y_i X_i's_i, where the scores are those of a head v."""
+        log_slope = self.loss.log_abs_slope(self.margins)
+        top = float(log_slope.max())
+        weights = np.exp(log_slope - top) * labels / len(labels)
+        return Scaled(weights @ values.sum(self.attention[:, None] * values.rows), top)
+
+    @property
+    def mean_loss(self) -> Scaled:
+        """L itself: L - L* where a trained head can make the loss vanish."""
+        log_losses = self.loss.log_value(self.margins)
+        return Scaled.total(np.ones(len(log_losses)), log_losses - np.log(len(log_losses)))
+
 
 # Problems: what is trained -------------------------------------------------------------------------------------------
 
@@ -355,7 +369,7 @@ class SelectionProblem:
     loss: MarginLoss = Logistic()
 
     def __post_init__(self) -> None:
-        _check_scores("SelectionProblem", self.scores, self.keys)
+        check_scores("SelectionProblem", self.scores, self.keys)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -386,7 +400,7 @@ class MatrixProblem:
     loss: MarginLoss = Logistic()
 
     def __post_init__(self) -> None:
-        _check_scores("MatrixProblem", self.scores, self.values)
+        check_scores("MatrixProblem", self.scores, self.values)
         if np.ndim(self.query) != 1 or not np.any(self.query):
             raise refusal("MatrixProblem", "query", "be a vector other than 0", self.query)
 
@@ -436,16 +450,10 @@ class JointProblem:
         return Reading(self.values, self.keys.rows @ p, scores_of(self.labels, self.values, v), self.loss)
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
-        # -grad_v L = (1/n) sum_i |loss'_i| Y_i X_i's_i
-        log_slope = self.loss.log_abs_slope(reading.margins)
-        top = float(log_slope.max())
-        weights = np.exp(log_slope - top) * self.labels / len(self.labels)
-        features = self.values.sum(reading.attention[:, None] * self.values.rows)
-        return Scaled(weights @ features, top), reading.pulled(self.keys)
+        return reading.head_descent(self.labels, self.values), reading.pulled(self.keys)
 
     def gap(self, reading: Reading) -> Scaled:
-        log_losses = self.loss.log_value(reading.margins)
-        return Scaled.total(np.ones(len(log_losses)), log_losses - np.log(len(log_losses)))
+        return reading.mean_loss
 
     @property
     def span(self) -> Vector | None:
@@ -529,7 +537,8 @@ def _row_space(rows: Vector) -> Vector | None:
     return None if rank in (0, rows.shape[1]) else basis[:rank]
 
 
-def _check_scores(owner: str, scores: Any, bags: Bags) -> None:
+def check_scores(owner: str, scores: Any, bags: Bags) -> None:
+    """One finite number a token."""
     if np.shape(scores) != (len(bags.rows),) or not np.isfinite(scores).all():
         rule = f"be one finite number for each of the {len(bags.rows)} tokens"
         raise refusal(owner, "scores", rule, scores, "scores_of(labels, values, v) makes them")
