@@ -13,13 +13,13 @@ import keytokens
 ROOT = Path(keytokens.__file__).parent
 ROWS = [
     "_version errors",
-    "notation validate parallel files",
+    "notation validate parallel files mapped",
     "text core tables corpora",
     "optim svm",
     "selection paths",
     "certificate",
     "explanation",
-    "explain training fitting compression",
+    "explain training fitting compression streaming",
     "classifier bags theory",
     "persist evaluation tuning",
     "report figures",

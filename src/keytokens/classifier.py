@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from .explanation import Explanation, KeyToken
 from .fitting import class_weighted, progress
 from .optim.lbfgs import LBFGSState
 from .parallel import cores, ordered_map
+from .streaming import LEAST_MEMORY, Workplace, gather
 from .text import Limits, Vocabulary, build, count
 from .text.counts import PIECE
 from .training import TrainingSet, fit_embeddings, fit_scalars
@@ -69,7 +72,7 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ratio: float = 1.5,
         spread: float = 1.6,
         attention_penalty: float = 1.0,
-        brevity: float = 0.2,
+        brevity: float = 0.3,
         parameters: str = "scalars",
         dim: int = 64,
         max_iter: int = 100,
@@ -126,23 +129,39 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight: Float,
         warm: bool,
         sizes: NDArray[np.int32] | None = None,
+        let_go: Callable[[int, int], None] = lambda first, last: None,
+        place: Workplace | None = None,
         **more: Any,
     ) -> None:
-        """Fit to counts that are weighed already; the model changes in one instant, when all has gone well."""
+        """Fit to counts that are weighed already; the model changes in one instant, when all has gone well.
+
+        `let_go` gives back the memory of entries that lie in a file, and `place` keeps states of the training.
+        """
         n_classes = len(classes)
-        data = TrainingSet.of(blocks_of(counts), y, weight.astype(counts.dtype), n_classes, self._threads, sizes)
+        blocks = blocks_of(counts, let_go)
+        data = TrainingSet.of(blocks, y, weight.astype(counts.dtype), n_classes, self._threads, sizes)
+        self._learn(data, classes, warm, place, **more)
+
+    def _learn(
+        self, data: TrainingSet, classes: NDArray[Any], warm: bool, place: Workplace | None = None, **more: Any
+    ) -> None:
+        """Fit to documents wherever they lie."""
+        n_classes = len(classes)
         options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, self.brevity)
         seed = check_random_state(self.random_state)
-        history: list[float] = []
+        state, history = (place and place.state()) or (None, [])
+        resumed = None if state is None else (state, len(history))
         with progress(self.verbose) as tick:
 
             def watch(state: LBFGSState) -> None:
+                if place is not None:
+                    place.tick(state, history)
                 history.append(state.value)
                 tick(state.value)
 
             if self.parameters == "scalars":
                 start = self._present() if warm else None
-                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch)
+                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch, resumed)
             else:
                 self._check_dim(n_classes)
                 done, (E, p, v) = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
@@ -224,9 +243,9 @@ class AttentionClassifier(_Attention):
         Precision of the prior of the attention logits: large for attention that stays close to it.
     brevity : float from 0 to 1
         How few tokens should decide. 0: the prior of the attention is uniform, many share a decision. Up to 0.2:
-        attention begins at the tokens that tell the classes apart, at next to no cost in accuracy. Beyond: small
-        contributions are silenced after training; 0.8 costs less than half a point on long reviews, where three tokens
-        then suffice (the median). Only for `parameters="scalars"`.
+        attention begins at the tokens that tell the classes apart. Beyond: small contributions are silenced after
+        training (`parameters="scalars"` only). The default costs next to no accuracy; 0.8 costs less than half a point
+        on long reviews, where three tokens then suffice (the median).
     parameters : "scalars" or "embeddings"
         Train a and b directly, or E, p and v in dimension `dim` as the paper does: slower and, with the prior that it
         cannot use, less accurate. Both are the same model.
@@ -341,7 +360,7 @@ class KeyTokenClassifier(_Attention):
         ratio: float = 1.5,
         spread: float = 1.6,
         attention_penalty: float = 1.0,
-        brevity: float = 0.2,
+        brevity: float = 0.3,
         parameters: str = "scalars",
         dim: int = 64,
         max_iter: int = 100,
@@ -413,6 +432,56 @@ class KeyTokenClassifier(_Attention):
         data = weigh(counts, self.counts)
         weight = class_weighted(self.class_weight, y, weight)
         self._train(data, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary)
+        return self
+
+    def fit_batches(
+        self,
+        batches: Iterable[tuple[Sequence[str], Sequence[Any]]],
+        *,
+        memory: int | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        source: str = "",
+        relabel: Callable[[list[Any]], list[Any]] | None = None,
+    ) -> KeyTokenClassifier:
+        """`fit` to batches (texts, labels) that together may be larger than the memory; the model is the same.
+
+        The batches are read once; what is made of them lies in files. `memory`, in bytes, bounds what the whole process
+        holds: if more tokens were found than may be trained in it, the most frequent ones are kept (as by
+        `max_tokens`). With a `folder` of its own a fit saves its state every few seconds, and after an interruption
+        `resume=True` goes on there and ends with the same bits; `source` is any text that says which data these are.
+        The folder may be removed when the fit is done. `relabel` turns the distinct labels, once all are known, into
+        those of the model.
+        """
+        self.check_options()
+        check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
+        if self.parameters != "scalars":
+            raise refusal("fit_batches", "parameters", "be 'scalars'", self.parameters)
+        with TemporaryDirectory() if folder is None else nullcontext(folder) as given:
+            options = {k: repr(v) for k, v in self.get_params().items() if k not in ("threads", "verbose")}
+            place = Workplace(Path(given), {**options, "source": source, "memory": memory}, resume)
+            found = place.kept()
+            if found is None:
+                try:
+                    found = gather(batches, self._limits(), self.counts, self._threads, memory, place, relabel)
+                except BaseException:
+                    place.leave()
+                    raise
+                if folder is not None:
+                    place.keep(found)
+            labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
+            weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
+            self._train(
+                found.counts,
+                found.classes,
+                found.y,
+                weight,
+                False,
+                found.vocabulary.sizes,
+                found.let_go,
+                None if folder is None else place,
+                vocabulary_=found.vocabulary,
+            )
         return self
 
     def _sample_weight(self, given: Any, n: int) -> Float:

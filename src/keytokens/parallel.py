@@ -8,9 +8,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-__all__ = ["cores", "give_back_memory", "ordered_map", "ordered_stream", "over_spans"]
+__all__ = ["TreeSum", "cores", "give_back_memory", "ordered_map", "ordered_stream", "over_spans"]
 
 _SPAN = 1 << 16  # numbers: some vectors of this length stay in the cache
 
@@ -73,6 +73,35 @@ def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], thread
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+class TreeSum(Generic[Part]):
+    """A sum in pairs, pairs of pairs, and so on: parts may be summed anywhere in aligned groups, with the same bits.
+
+    A part is a node of rank 0; nodes 2i and 2i + 1 of rank r are summed to node i of rank r + 1.
+
+    >>> total = TreeSum()
+    >>> for part in ["a", "b", "c"]: total.add(part)
+    >>> total.nodes, total.total()
+    ([(1, 'ab'), (0, 'c')], 'abc')
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[tuple[int, Part]] = []
+
+    def add(self, part: Part, rank: int = 0) -> None:
+        """The next part, or a whole node of so many pairings."""
+        while self.nodes and self.nodes[-1][0] == rank:
+            part = self.nodes.pop()[1] + part  # type: ignore[operator]
+            rank += 1
+        self.nodes.append((rank, part))
+
+    def total(self) -> Part:
+        """Of all parts; there must be one."""
+        *nodes, (_, total) = self.nodes
+        for _, part in reversed(nodes):
+            total = part + total  # type: ignore[operator]
+        return total
 
 
 def over_spans(work: Callable[[slice], Result], length: int, threads: int) -> list[Result]:

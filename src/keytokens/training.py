@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from .core.prior import Prior, PriorOptions, Statistics, prior_of, statistics
 from .core.silence import contributing_values, kept_shares
 from .optim import LBFGS, Outcome, run
 from .optim.lbfgs import LBFGSState
-from .parallel import give_back_memory, over_spans
+from .optim.loop import go_on
+from .parallel import TreeSum, give_back_memory, ordered_map, over_spans
 
 __all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
 
@@ -27,7 +29,7 @@ _PAIRS = 2  # of L-BFGS: two are as good as five for the few steps of a fit, and
 _FLOOR = 0.25  # of the objective at the start: where little is left of it, a share of that is not worth a step
 
 Watch = Callable[[LBFGSState], None]
-Part = TypeVar("Part", Statistics, Float)
+Part = TypeVar("Part", Statistics, Float, Sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class TrainingSet:
         return loss_for(self.n_classes)
 
     def statistics(self) -> Statistics:
-        return self._sum(lambda b, y, w: statistics(b, y, w, self.n_classes, self.threads))
+        return self._sum(statistics, self.n_classes)
 
     def prior(self, seen: Statistics, options: PriorOptions) -> Prior:
         return prior_of(seen, options, self.sizes)
@@ -67,23 +69,55 @@ class TrainingSet:
     def evaluate(self, theta: Parameters, rows: Float | None = None) -> Gradient:
         """Loss and gradient; with `rows` (m + 1, V), those of B and then that of a are written there."""
         shape = (len(theta.B) + 1, len(theta.a))
-        sums = Sums.zero(np.empty(shape, theta.a.dtype) if rows is None else rows)
-        for block, y, weight in zip(self.blocks, self.y, self.weights, strict=True):
-            add_sums(sums, block, y, weight, self.loss, theta, self.threads)
+        own = np.empty(shape, theta.a.dtype) if rows is None else rows
+        if len(self.blocks) == 1:
+            sums = self._sum(functools.partial(sums_of, rows=own), self.loss, theta)
+        else:
+            sums = self._sum(sums_of, self.loss, theta)
+            own[:] = sums.rows
+            sums = replace(sums, rows=own)
         return gradient_of(sums, theta, self.threads)
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents."""
-        total = self._sum(lambda b, y, w: total_attention(b, w, theta, self.threads))
+        total = self._sum(attention_of, theta)
         return total / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
 
-    def _sum(self, of: Callable[[Block, Labels, Float], Part]) -> Part:
-        """Over the blocks, in their order."""
-        parts = (of(*each) for each in zip(self.blocks, self.y, self.weights, strict=True))
-        total = next(parts)
-        for part in parts:
-            total = total + part
-        return total
+    def scores(self, theta: Parameters) -> Float:
+        """(m, n) of all documents."""
+        found = []
+        for block in self.blocks:
+            found.append(scores_of(block, theta, self.threads))
+            block.let_go()
+        return np.concatenate(found, axis=1)
+
+    def _sum(self, of: Callable[..., Part], *given: Any) -> Part:
+        """of(block, y, weight, *given, threads) summed over the blocks."""
+        tree: TreeSum[Part] = TreeSum()
+        for block, y, weight in zip(self.blocks, self.y, self.weights, strict=True):
+            tree.add(of(block, y, weight, *given, self.threads))
+            block.let_go()
+        return tree.total()
+
+
+def sums_of(
+    block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: int, rows: Float | None = None
+) -> Sums:
+    """What one block says of the loss and its gradient; with `rows`, written there."""
+    shape = (len(theta.B) + 1, len(theta.a))
+    sums = Sums.zero(np.empty(shape, theta.a.dtype) if rows is None else rows)
+    add_sums(sums, block, y, weight, loss, theta, threads)
+    return sums
+
+
+def attention_of(block: Block, y: Labels, weight: Float, theta: Parameters, threads: int) -> Float:
+    """The attention of each token, summed over the documents of one block."""
+    return total_attention(block, weight, theta, threads)
+
+
+def scores_of(block: Block, theta: Parameters, threads: int) -> Float:
+    """(m, n) of the documents of one block."""
+    return np.concatenate(ordered_map(lambda part: scores(part, theta), block.slices, threads), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +136,13 @@ def fit_scalars(
     tolerance: float,
     start: Parameters | None = None,
     watch: Watch | None = None,
+    resumed: tuple[LBFGSState, int] | None = None,
 ) -> Trained:
     """Minimise sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2 over g, h, c, where b = mean + width g, a = attention + h.
 
     The answer is the mean of the last steps. With a large tolerance it is a regulariser of its own: the first few steps
     fit what many documents share, later ones what only the training documents have. Where the options ask for it, small
-    contributions are silenced in the end.
+    contributions are silenced in the end. `resumed` is a state of an earlier run and the number of its steps.
     """
     seen = data.statistics()
     prior = data.prior(seen, options)
@@ -155,7 +190,12 @@ def fit_scalars(
     with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
         scale = _inverse_hessian(prior)
         method = LBFGS(objective, scale, _PAIRS, tolerance, patience=2, floor=_FLOOR, threads=data.threads)
-        outcome = run(method, begin, max_iter, watch)
+        if resumed is None:
+            outcome = run(method, begin, max_iter, watch)
+        else:
+            del begin
+            state, steps = resumed
+            outcome = go_on(method, state, max_iter, watch, steps)
     used = min(_AVERAGED, max(1, (outcome.steps + 1) // 2))  # nothing of the first half of a short run
     theta = parameters(outcome.state.mean_of_last(used), room)
     if prior.threshold > 0:
@@ -176,7 +216,7 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
     m, none = len(values), np.zeros(2 * len(values) + 1, theta.a.dtype)
     rows = np.concatenate([values, values * kept, np.ones_like(values[:1])])
     probe = Parameters(theta.a, rows, none, none, theta.log_sink)
-    means = np.concatenate([scores(block.rows, probe) for block in data.blocks], axis=1).astype(np.float64)
+    means = data.scores(probe).astype(np.float64)
     before, after, weight = means[:m], means[m : 2 * m], np.concatenate(data.weights).astype(np.float64)
     size = float(np.vdot(after, after * weight))
     stretch = float(np.sqrt(np.vdot(before, before * weight) / size)) if size > 0 else 1.0

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["JsonOption", "TableFormat", "TextColumn", "ThreadsOption", "say", "show_json", "width"]
+from ..errors import InputError
+from ..tuning import LEAST_BYTES
+
+__all__ = [
+    "JsonOption",
+    "TableFormat",
+    "TextColumn",
+    "ThreadsOption",
+    "bytes_of",
+    "say",
+    "score_line",
+    "show_json",
+    "width",
+]
 
 TextColumn = Annotated[str | None, typer.Option("--text", help="Column with the text; guessed if not given.")]
 TableFormat = Annotated[
@@ -33,3 +47,29 @@ def show_json(record: dict[str, Any]) -> None:
 
 def width() -> int:
     return min(120, shutil.get_terminal_size((100, 24)).columns)
+
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+
+
+def bytes_of(size: str, option: str = "--size", least: int = LEAST_BYTES) -> int:
+    """A number of bytes as people write it.
+
+    >>> bytes_of("500kB"), bytes_of("1.5 MB"), bytes_of("2G"), bytes_of("20000")
+    (500000, 1500000, 2000000000, 20000)
+    """
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?)\s*([kmg]?)b?", size.strip().lower(), re.ASCII)
+    number = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if number < least:
+        lowest = f"{least // 1_000_000}MB" if least >= 1_000_000 else f"{least // 1000}kB"
+        raise InputError(f"{option} must be at least {lowest}, written like 500kB, 2MB or 1GB; saw {size!r}.")
+    return number
+
+
+def score_line(score: dict[str, Any] | None) -> str:
+    if score is None:
+        return "no score: too few texts to hold some out (--holdout)"
+    return (
+        f"accuracy {score['accuracy']:.4f} ± {score['standard_error']:.4f} on {score['texts']:,} held-out texts "
+        f"(most frequent class: {score['baseline']:.4f}), log loss {score['log_loss']:.4f}"
+    )

@@ -15,8 +15,8 @@ from ..explanation import Explanation
 from ..files import write_whole
 from ..report.page import documents_page
 from ..report.terminal import explanation_text, key_tokens_text, wants_colour
-from .common import JsonOption, ThreadsOption, say, show_json, width
-from .fit import held_out_score, score_line
+from .common import JsonOption, ThreadsOption, say, score_line, show_json, width
+from .fit import held_out_score
 
 __all__ = ["demo"]
 

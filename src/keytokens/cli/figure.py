@@ -23,6 +23,7 @@ def figure(
     name: Annotated[list[str] | None, typer.Argument(help="Names of figures; --list shows them.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All figures, and one page with all of them.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show the names and titles, and do no more.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="As many runs as published, not a sample of them.")] = False,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the files.")] = Path("figures"),
     json: JsonOption = False,
 ) -> None:
@@ -33,7 +34,7 @@ def figure(
     made, absent = [], {}
     for one in _chosen(name or [], every):
         try:
-            made.append(make(one))
+            made.append(make(one, full=full))
         except (DataError, MissingExtra) as error:  # texts that are not at hand
             if not every:
                 raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,12 +13,14 @@ import typer
 from ..classifier import KeyTokenClassifier
 from ..errors import InputError
 from ..evaluation import hold_out
+from ..streaming import LEAST_MEMORY
 from ..tables import FORMATS, guess_columns, labels_of, read_table, texts_of
-from ..tuning import LEAST_BYTES, Tuned, autotune
+from ..tuning import Tuned, autotune
 from ..validate import check_labels, check_number
-from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, say, show_json
+from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, bytes_of, say, score_line, show_json
+from .flow import Flow, fit_flow
 
-__all__ = ["bytes_of", "fit", "held_out_score"]
+__all__ = ["fit", "held_out_score"]
 
 _USUAL = KeyTokenClassifier().get_params()
 
@@ -31,7 +32,9 @@ def _usual(name: str) -> str:
 
 
 def fit(
-    data: Annotated[str, typer.Argument(help="Labelled text: .csv .tsv .jsonl .parquet, or - for standard input.")],
+    data: Annotated[
+        str, typer.Argument(help="Labelled text: .csv .tsv .jsonl .parquet, a folder of them, - for standard input.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the model.")],
     text: TextColumn = None,
     label: Annotated[str | None, typer.Option("--label", help="Column with the label; guessed if not given.")] = None,
@@ -75,6 +78,13 @@ def fit(
     ] = None,
     holdout: Annotated[float, typer.Option(min=0, max=0.9, help="Share held out for the score; 0 for none.")] = 0.2,
     seed: Annotated[int, typer.Option(help="For the split.")] = 0,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="For texts larger than the memory: hold no more than 1GB, ... at a time."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Save the state of a long fit now and then; go on after an interruption.")
+    ] = False,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,
     json: JsonOption = False,
@@ -97,7 +107,15 @@ def fit(
     }
     given = {name: value for name, value in wanted.items() if value is not None}
     KeyTokenClassifier(**given).check_options()
-    trainer = Trainer(given, tune, None if size is None else bytes_of(size), seed, quiet=json)
+    max_bytes = None if size is None else bytes_of(size)
+    if memory is not None or resume:
+        if tune is not None:
+            raise InputError("fit: --autotune needs all texts in memory; leave --memory and --resume out.")
+        budget = None if memory is None else bytes_of(memory, "--memory", LEAST_MEMORY)
+        flow = Flow(data, table_format, text, label, quiet=json)
+        fit_flow(flow, output, given, holdout, seed, budget, resume, max_bytes)
+        return
+    trainer = Trainer(given, tune, max_bytes, seed, quiet=json)
     begin = time.perf_counter()
     table = read_table(data, table_format)
     text_column, label_column = guess_columns(table, text, label)
@@ -176,23 +194,6 @@ class Trainer:
         }
 
 
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
-
-
-def bytes_of(size: str) -> int:
-    """A number of bytes as people write it.
-
-    >>> bytes_of("500kB"), bytes_of("1.5 MB"), bytes_of("2G"), bytes_of("20000")
-    (500000, 1500000, 2000000000, 20000)
-    """
-    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?)\s*([kmg]?)b?", size.strip().lower(), re.ASCII)
-    number = int(float(found[1]) * _UNITS[found[2]]) if found else 0
-    if number < LEAST_BYTES:
-        least = f"{LEAST_BYTES // 1000}kB"
-        raise InputError(f"--size must be at least {least}, written like 500kB, 2MB or 1GB; saw {size!r}.")
-    return number
-
-
 def check_format(kind: str | None) -> None:
     known = sorted(set(FORMATS.values()))
     if kind is not None and kind not in known:
@@ -209,12 +210,3 @@ def held_out_score(
 ) -> dict[str, Any] | None:
     held = hold_out(texts, labels, options, share, seed, train)
     return None if held is None else held.score()
-
-
-def score_line(score: dict[str, Any] | None) -> str:
-    if score is None:
-        return "no score: too few texts to hold some out (--holdout)"
-    return (
-        f"accuracy {score['accuracy']:.4f} ± {score['standard_error']:.4f} on {score['texts']:,} held-out texts "
-        f"(most frequent class: {score['baseline']:.4f}), log loss {score['log_loss']:.4f}"
-    )

@@ -1,13 +1,14 @@
 """Documents as sparse counts, cut into fixed blocks: the only place where sums over documents are made.
 
 Blocks, and the slices of a block, depend on the counts alone, not on the threads or the memory. Within a slice every
-sum is made in a fixed order, so it does not matter which thread makes it; sums over slices and over blocks are made in
-their order. Many products at once (many classes) share out the vectors instead of the slices, whatever the threads.
-Hence the same bits at any number of threads.
+sum is made in a fixed order, so it does not matter which thread makes it; sums over slices are made in their order, and
+over blocks in pairs, pairs of pairs and so on. Many products at once (many classes) share out the vectors instead of
+the slices, whatever the threads. Hence the same bits at any number of threads, and of workers that hold some blocks.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +20,7 @@ from scipy import sparse
 
 from ..parallel import ordered_map, ordered_stream
 
-__all__ = ["BLOCK", "COUNTS", "Block", "Float", "blocks_of", "weigh"]
+__all__ = ["BLOCK", "COUNTS", "Block", "Float", "block_bounds", "blocks_of", "weigh"]
 
 BLOCK = 1 << 24  # entries: many, because every slice of a block adds a vector over all tokens
 _SLICES = 4  # parts of a block's work: a constant, so that it is independent of the threads
@@ -48,13 +49,18 @@ class Block:
 
     rows: sparse.csr_matrix
     slices: list[sparse.csr_matrix]
+    let_go: Callable[[], None] = lambda: None  # called after each use: what lies in a file gives its memory back
 
     @classmethod
-    def of(cls, rows: sparse.csr_matrix) -> Block:
-        return cls(rows, _slices(rows))
+    def of(cls, rows: sparse.csr_matrix, let_go: Callable[[], None] = lambda: None) -> Block:
+        return cls(rows, _slices(rows), let_go)
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process go the rows alone: the slices are views of them."""
+        return Block.of, (self.rows,)
 
     def times(self, vectors: Sequence[Any], threads: int, made: Callable[[Any], Float] = lambda x: x) -> list[Float]:
         """C x for every x, each over the tokens; with `made`, x is what it makes of the entry, and lives no longer."""
@@ -116,9 +122,19 @@ class Block:
         return _filled(one, (n_groups, self.rows.shape[1]), self.rows.dtype, threads)
 
 
-def blocks_of(counts: sparse.csr_matrix) -> list[Block]:
-    """A matrix in consecutive blocks of documents with about BLOCK entries each."""
-    return [Block.of(part) for part in _cut(counts, max(1, round(counts.nnz / BLOCK)))]
+def blocks_of(counts: sparse.csr_matrix, let_go: Callable[[int, int], None] = lambda first, last: None) -> list[Block]:
+    """A matrix in consecutive blocks of documents with about BLOCK entries each.
+
+    `let_go(first, last)` gives back the memory of some of its entries, where they lie in a file.
+    """
+    parts = _parts(counts, block_bounds(counts.indptr))
+    ends = np.cumsum([0, *(len(part.indices) for part in parts)]).tolist()
+    return [Block.of(part, functools.partial(let_go, *span)) for part, span in zip(parts, pairwise(ends), strict=True)]
+
+
+def block_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
+    """Where the blocks of a matrix with this pointer begin, and the number of its rows."""
+    return _bounds(pointer, max(1, round(int(pointer[-1]) / BLOCK)))
 
 
 def _turned(rows: sparse.csr_matrix, of: Callable[[Float], Float] | None) -> Any:
@@ -142,18 +158,26 @@ def _slices(rows: sparse.csr_matrix) -> list[sparse.csr_matrix]:
     return _cut(rows, _SLICES)
 
 
+def _bounds(pointer: NDArray[np.signedinteger[Any]], n_parts: int) -> list[int]:
+    """Bounds of consecutive rows with about the same number of entries."""
+    n_rows = len(pointer) - 1
+    cuts = np.searchsorted(pointer, np.linspace(0, pointer[-1], n_parts + 1)[1:-1])
+    return np.unique(np.concatenate([[0], np.minimum(cuts, n_rows), [n_rows]])).tolist()
+
+
 def _cut(matrix: sparse.csr_matrix, n_parts: int) -> list[sparse.csr_matrix]:
     """Rows in consecutive parts with about the same number of entries; views, not copies. One part at least."""
-    pointer, n_rows = matrix.indptr, matrix.shape[0]
-    cuts = np.searchsorted(pointer, np.linspace(0, pointer[-1], n_parts + 1)[1:-1])
-    bounds = np.unique(np.concatenate([[0], np.minimum(cuts, n_rows), [n_rows]]))
+    return _parts(matrix, _bounds(matrix.indptr, n_parts))
+
+
+def _parts(matrix: sparse.csr_matrix, bounds: list[int]) -> list[sparse.csr_matrix]:
     if len(bounds) <= 2:
         return [matrix]
-    parts = []
-    for first, last in pairwise(bounds.tolist()):
+    pointer, parts = matrix.indptr, []
+    for first, last in pairwise(bounds):
         i, j = pointer[first], pointer[last]
         shape = (last - first, matrix.shape[1])
-        own = (matrix.data[i:j], matrix.indices[i:j], pointer[first : last + 1] - i)
+        own = (matrix.data[i:j], matrix.indices[i:j], (pointer[first : last + 1] - i).astype(matrix.indices.dtype))
         parts.append(_made_of(sparse.csr_matrix, *own, shape))
     return parts
 

@@ -53,7 +53,7 @@ class PriorOptions:
     spread: float = 1.6
     sink: float = 0.3
     attention_penalty: float = 1.0
-    brevity: float = 0.2
+    brevity: float = 0.3
 
     @property
     def sharpness(self) -> float:
@@ -82,7 +82,8 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
     weight = weight.astype(block.rows.dtype, copy=False)
     presence = block.presence(y, weight, n_classes, threads)
     (energy,) = block.column_sums(np.square, [weight], threads)
-    mass = float(np.dot(np.asarray(block.rows.sum(axis=1), np.float64).ravel(), weight))
+    lengths = np.asarray(block.rows.sum(axis=1), np.float64).ravel()
+    mass = float((lengths * weight).sum())  # not a dot product: its bits would depend on the threads of BLAS
     documents: Float = np.bincount(y, weight, n_classes)
     return Statistics(presence, energy, mass, documents)
 

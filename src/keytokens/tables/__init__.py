@@ -1,10 +1,10 @@
 """Tables of labelled text in and out, whole or in batches: CSV, TSV, JSON lines and Parquet.
 
-`-` is standard input or output. Files whose names go on with .gz, .bz2 or .xz are compressed. Batches keep
-the memory bounded whatever the file's size.
+`-` is standard input or output. Files whose names go on with .gz, .bz2 or .xz are compressed. A folder is the tables in
+it, one below the other. Batches keep the memory bounded whatever the size.
 """
 
-from .columns import Table, guess_columns, labels_of, texts_of
+from .columns import Table, as_numbers, given_labels, guess_columns, labels_of, texts_of
 from .kinds import FORMATS, kind_of
 from .reading import BATCH, read_batches, read_table
 from .writing import table_writer, write_table
@@ -13,6 +13,8 @@ __all__ = [
     "BATCH",
     "FORMATS",
     "Table",
+    "as_numbers",
+    "given_labels",
     "guess_columns",
     "kind_of",
     "labels_of",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DataError, shorten
+from ..validate import Seen
 
-__all__ = ["Table", "guess_columns", "labels_of", "texts_of"]
+__all__ = ["Table", "as_numbers", "given_labels", "guess_columns", "labels_of", "texts_of"]
 
 _TEXT_NAMES = ("text", "review", "sentence", "content", "body", "message", "comment", "document", "description")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as str() writes them, and no larger than machines count
 _LABEL_NAMES = ("label", "class", "category", "target", "sentiment", "y", "tag", "topic", "intent", "rating", "stars")
 
 
@@ -30,7 +33,7 @@ def guess_columns(table: Table, text: str | None, label: str | None, need_label:
     """The text and label columns: as named, else by their usual names, else by what they hold."""
     for option, wanted in (("--text", text), ("--label", label)):
         if wanted is not None and wanted not in table.columns:
-            seen = f"saw {wanted!r}, the columns are {_names(table)}"
+            seen = f"saw {shorten(wanted)}, the columns are {_names(table)}"
             raise DataError(f"{table.name}: {option} must name a column; {seen}.")
     text = text or _guess(table, _TEXT_NAMES, label, _looks_like_text)
     if text is None:
@@ -44,7 +47,8 @@ def guess_columns(table: Table, text: str | None, label: str | None, need_label:
 
 
 def _names(table: Table) -> str:
-    return ", ".join(map(repr, table.columns))
+    """The columns, some of them if there are many, in one line."""
+    return shorten(Seen(", ".join(shorten(name) for name in list(table.columns)[:100])), 1000)
 
 
 def _guess(table: Table, names: Sequence[str], taken: str | None, fits: Callable[[list[Any]], bool]) -> str | None:
@@ -74,19 +78,33 @@ def texts_of(table: Table, column: str) -> list[str]:
     for i, value in enumerate(values):
         if not isinstance(value, str):
             where = f"{table.name}, {table.place(i)}"
-            raise DataError(f"{where}: {column!r} must be a string; saw {shorten(value)}. Cure: drop or mend the row.")
+            rule = f"{shorten(column)} must be a string"
+            raise DataError(f"{where}: {rule}; saw {shorten(value)}. Cure: drop or mend the row.")
     return values
 
 
 def labels_of(table: Table, column: str) -> list[Any]:
     """A column of labels. From CSV all are strings: whole numbers, if all are such, are read as numbers."""
+    return as_numbers(given_labels(table, column))
+
+
+def given_labels(table: Table, column: str) -> list[Any]:
+    """A column of labels as they stand there; for tables that come in batches, which may differ in their kind."""
     values = table.columns[column]
     for i, value in enumerate(values):
         if value is None or value == "" or value != value:
             where = f"{table.name}, {table.place(i)}"
-            raise DataError(f"{where}: {column!r} must be a label; saw {value!r}. Cure: drop the row or fill it in.")
-    if all(isinstance(v, str) and v.lstrip("-").isascii() and v.lstrip("-").isdigit() for v in values):
-        numbers = [int(v) for v in values]
-        if all(str(n) == v for n, v in zip(numbers, values, strict=True)):
-            return numbers
+            rule = f"{shorten(column)} must be a label"
+            raise DataError(f"{where}: {rule}; saw {shorten(value)}. Cure: drop the row or fill it in.")
     return values
+
+
+def as_numbers(labels: list[Any]) -> list[Any]:
+    """Whole numbers, if all of these are strings that say one; else the labels themselves.
+
+    >>> as_numbers(["1", "-2"]), as_numbers(["1", "x"])
+    ([1, -2], ['1', 'x'])
+    """
+    if all(isinstance(v, str) and _WHOLE.fullmatch(v) for v in labels):
+        return [int(v) for v in labels]
+    return labels

@@ -8,31 +8,41 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError, shorten
 from .columns import Table
-from .kinds import kind_of, need_pyarrow
-from .sources import Watched, decoding, opened, seekable
+from .kinds import COMPRESSIONS, FORMATS, kind_of, need_pyarrow
+from .sources import LONGEST, Watched, decoding, opened, seekable
 
 __all__ = ["BATCH", "read_batches", "read_table"]
 
 BATCH = 4096  # rows: enough to drown the overhead, and to guess columns from the first batch as from the whole
+_BARE = 1_000_000  # JSON lines without any field that may come before the first field
+_CELLS = 1 << 24  # that JSON lines may always have
+_SPARSE = 100  # times as many cells as values are too many, beyond that
+_DEPTH = 50  # of a value inside of values
 
 
 def read_table(source: str, kind: str | None = None, called: str | None = None) -> Table:
     """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
+    if Path(source).is_dir():
+        return _joined(list(_read_folder(Path(source), kind, BATCH)), _name(source, called))
     kind, name = kind or kind_of(source), _name(source, called)
-    return _joined(list(_some(_pieces(source, kind, name, BATCH), name)), name)
+    return _joined(list(_some(_pieces(source, kind, name, BATCH, whole=True), name)), name)
 
 
 def read_batches(source: str, kind: str | None = None, called: str | None = None, rows: int = BATCH) -> Iterator[Table]:
     """The same table in batches of up to so many rows, all with the same columns; the memory holds one of them."""
+    if Path(source).is_dir():
+        yield from _read_folder(Path(source), kind, rows)
+        return
     kind, name = kind or kind_of(source), _name(source, called)
     if kind != "jsonl":
         yield from _some(_pieces(source, kind, name, rows), name)
@@ -41,6 +51,27 @@ def read_batches(source: str, kind: str | None = None, called: str | None = None
     else:  # a stream that flows once
         with seekable(source, name) as spool:
             yield from _same_columns(source, name, rows, spool)
+
+
+def _read_folder(folder: Path, kind: str | None, rows: int) -> Iterator[Table]:
+    """The tables in a folder, by name, one below the other; all with the columns of the first."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and _is_table(path, kind))
+    if not files:
+        raise DataError(f"{folder}: the folder must hold tables ({', '.join(FORMATS)}); saw none.")
+    first: list[str] | None = None
+    for path in files:
+        for piece in read_batches(os.fspath(path), kind, rows=rows):
+            first = first or list(piece.columns)
+            if set(piece.columns) != set(first):
+                differ = ", ".join(shorten(name) for name in sorted(set(piece.columns) ^ set(first))[:10])
+                raise DataError(f"{path}: its columns must be those of {files[0]}; they differ in {differ}.")
+            yield Table(piece.name, {name: piece.columns[name] for name in first}, piece.place)
+
+
+def _is_table(path: Path, kind: str | None) -> bool:
+    """By its name; hidden files are none."""
+    endings = [ending.lower() for ending in path.suffixes[-2:] if ending.lower() not in COMPRESSIONS]
+    return not path.name.startswith((".", "_")) and (kind is not None or (endings or [""])[-1] in FORMATS)
 
 
 def _name(source: str, called: str | None) -> str:
@@ -55,6 +86,9 @@ def _same_columns(source: str, name: str, rows: int, spool: IO[bytes] | None = N
     if spool is not None:
         spool.seek(0)
     for piece in _pieces(source, "jsonl", name, rows, spool):
+        if len(names) * len(piece) > _CELLS:
+            values = sum(value is not None for column in piece.columns.values() for value in column)
+            _check_cells(len(names) * len(piece), values, name)
         yield Table(name, {key: piece.columns.get(key) or [None] * len(piece) for key in names}, piece.place)
 
 
@@ -82,13 +116,19 @@ def _joined(pieces: list[Table], name: str) -> Table:
     return Table(name, columns, place)
 
 
-def _pieces(source: str, kind: str, name: str, rows: int, spool: IO[bytes] | None = None) -> Iterator[Table]:
-    """The rows that there are, none of the pieces empty."""
+def _pieces(
+    source: str, kind: str, name: str, rows: int, spool: IO[bytes] | None = None, whole: bool = False
+) -> Iterator[Table]:
+    """The rows that there are, none of the pieces empty; `whole`: all of them will be held at once."""
     if kind == "parquet":
-        yield from _read_parquet(source, name, rows)
+        need_pyarrow("reading")
+        from .parquet import read_parquet
+
+        with seekable(source, name) as file:
+            yield from read_parquet(file, name, rows, whole)
         return
     with opened(source, name, spool) as watched:
-        yield from _read_jsonl(watched, rows) if kind == "jsonl" else _read_csv(watched, kind, rows)
+        yield from _read_jsonl(watched, rows, whole) if kind == "jsonl" else _read_csv(watched, kind, rows)
 
 
 def _at_lines(name: str, columns: dict[str, list[Any]], lines: list[int]) -> Table:
@@ -96,7 +136,7 @@ def _at_lines(name: str, columns: dict[str, list[Any]], lines: list[int]) -> Tab
 
 
 def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
-    csv.field_size_limit(2**31 - 1)
+    csv.field_size_limit(LONGEST)
     name = watched.name
     with decoding(watched, newline="") as text:
         first_line = text.readline()
@@ -143,16 +183,25 @@ def _columns(header: list[str], rows: list[list[str]]) -> dict[str, list[Any]]:
 def _check_header(row: list[str], name: str) -> list[str]:
     names = [field.strip() for field in row]
     if len(set(names)) < len(names):
-        twice = next(field for field in names if names.count(field) > 1)
-        raise DataError(f"{name}, line 1: column names must differ; saw {twice!r} twice.")
+        twice = next(field for field, times in Counter(names).items() if times > 1)
+        raise DataError(f"{name}, line 1: column names must differ; saw {shorten(twice)} twice.")
     return names
 
 
-def _read_jsonl(watched: Watched, most: int) -> Iterator[Table]:
+def _read_jsonl(watched: Watched, most: int, whole: bool) -> Iterator[Table]:
     """Each piece has the fields of those before it; rows without a field wait for one, as columns count the rows."""
     names: dict[str, None] = {}
     records: list[dict[str, Any]] = []
     lines: list[int] = []
+    rows, values = 0, 0  # that are held at once
+
+    def piece() -> Table:
+        nonlocal rows, values
+        rows = rows * whole + len(records)
+        values = values * whole + sum(map(len, records))
+        _check_cells(len(names) * rows, values, watched.name)
+        return _at_lines(watched.name, {key: [record.get(key) for record in records] for key in names}, lines)
+
     with decoding(watched, newline="\n") as text:
         for number, line in enumerate(text, start=1):
             if not line.strip():
@@ -161,10 +210,12 @@ def _read_jsonl(watched: Watched, most: int) -> Iterator[Table]:
             lines.append(number)
             names |= dict.fromkeys(records[-1])
             if len(records) >= most and names:
-                yield _at_lines(watched.name, _fields(names, records), lines)
+                yield piece()
                 records, lines = [], []
+            elif len(records) > _BARE:
+                raise DataError(f"{watched.name}: the first {_BARE:,} rows have no field at all.")
     if records and names:
-        yield _at_lines(watched.name, _fields(names, records), lines)
+        yield piece()
 
 
 def _record(line: str, where: str) -> dict[str, Any]:
@@ -173,35 +224,28 @@ def _record(line: str, where: str) -> dict[str, Any]:
         record = json.loads(line)
     except (ValueError, RecursionError):
         raise DataError(f"{where}: must be one JSON object; saw {shorten(line)}.") from None
+    if line.count("[") + line.count("{") > _DEPTH and _is_deep(record):
+        raise DataError(f"{where}: values may lie {_DEPTH} deep inside of each other; saw deeper ones.")
     if not isinstance(record, dict):
         raise DataError(f"{where}: must be a JSON object with named fields; saw {shorten(record)}.")
     return record
 
 
-def _fields(names: dict[str, None], records: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    return {key: [record.get(key) for record in records] for key in names}
+def _is_deep(value: Any) -> bool:
+    """Whether the values inside of values go on for more than `_DEPTH` levels."""
+    level = [value]
+    for _ in range(_DEPTH):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return any(isinstance(each, (dict, list)) for each in level)
 
 
-def _read_parquet(source: str, name: str, most: int) -> Iterator[Table]:
-    need_pyarrow("reading")
-    from pyarrow.parquet import ParquetFile
-
-    start = 0
-    with seekable(source, name) as file, _valid_parquet(name):
-        # a small buffer and nothing read ahead: else a row group, which may be the whole file, is held at once
-        for batch in ParquetFile(file, buffer_size=1 << 20, pre_buffer=False).iter_batches(most):
-            columns = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
-            if batch.num_rows:
-                yield Table(name, columns, lambda i, start=start: f"row {start + i + 1}")  # type: ignore[misc]
-            start += batch.num_rows
-
-
-@contextmanager
-def _valid_parquet(name: str) -> Iterator[None]:
-    import pyarrow
-
-    try:
-        yield
-    except (OSError, pyarrow.ArrowException) as error:
-        first_line = str(error).split("\n")[0].rstrip(".")
-        raise DataError(f"{name}: not a valid Parquet file: {first_line}.") from error
+def _check_cells(cells: int, values: int, name: str) -> None:
+    """Refuse a table that would be nearly all holes: rows with fields of their own each would fill any memory."""
+    if cells > _CELLS and cells > _SPARSE * values:
+        rule = f"a table of {cells:,} cells must have a value in one of {_SPARSE}"
+        raise DataError(f"{name}: {rule}; saw {values:,} values. Cure: give all rows the same fields.")

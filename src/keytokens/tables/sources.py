@@ -16,9 +16,11 @@ from typing import IO, cast
 from ..errors import DataError
 from .kinds import decompressed
 
-__all__ = ["decoding", "opened", "seekable"]
+__all__ = ["LONGEST", "decoding", "opened", "seekable"]
 
-_DAMAGED = (EOFError, zlib.error, lzma.LZMAError)
+LONGEST = 1 << 26  # bytes of a line or a field: one is held in memory, and a small file may unpack to terabytes
+_BLANK = 1 << 20  # bytes of white space before a table
+_DAMAGED = (EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 
 class Watched(io.BufferedIOBase):
@@ -29,6 +31,8 @@ class Watched(io.BufferedIOBase):
         self.name = name
         self.lines = 0  # ends of lines among the bytes given out
         self.ahead = b""
+        self.ends: tuple[bytes, ...] = ()  # of lines, which must not be too long; none: there are no lines
+        self.line = 0  # bytes of the line that was begun last
 
     def readable(self) -> bool:
         return True
@@ -42,16 +46,28 @@ class Watched(io.BufferedIOBase):
 
     def check_content(self) -> None:
         """Refuse a file that holds nothing, or nothing but white space."""
-        while not self.ahead.strip():
-            more = self._next(io.DEFAULT_BUFFER_SIZE)
-            if not more:
+        pieces: list[bytes] = []
+        while not pieces or not pieces[-1].strip():
+            pieces.append(self._next(io.DEFAULT_BUFFER_SIZE))
+            if not pieces[-1]:
                 raise DataError(f"{self.name}: the file must hold a table; it is empty.")
-            self.ahead += more
+            if len(pieces) * io.DEFAULT_BUFFER_SIZE > _BLANK:
+                raise DataError(f"{self.name}: the file must hold a table; it begins with {_BLANK:,} blank bytes.")
+        self.ahead = b"".join(pieces)
 
     def read(self, size: int | None = -1, /) -> bytes:
         given, self.ahead = (self.ahead, b"") if self.ahead else (self._next(size), b"")
+        if self.ends:
+            self._measure(given)
         self.lines += given.count(b"\n")
         return given
+
+    def _measure(self, given: bytes) -> None:
+        last = max(given.rfind(end) for end in self.ends)
+        self.line = self.line + len(given) if last < 0 else len(given) - last - 1
+        if self.line > LONGEST:
+            where = f"{self.name}, line {self.lines + given.count(bytes([10])) + 1}"
+            raise DataError(f"{where}: a line may have {LONGEST:,} bytes; saw more. Cure: is it the right file?")
 
     def read1(self, size: int = -1, /) -> bytes:
         return self.read(size)
@@ -92,6 +108,7 @@ def seekable(source: str, name: str) -> Iterator[IO[bytes]]:
 @contextmanager
 def decoding(watched: Watched, newline: str) -> Iterator[io.TextIOWrapper]:
     """The lines of some bytes in UTF-8; whichever line is not is named."""
+    watched.ends = (b"\n", b"\r") if newline == "" else (b"\n",)
     text = io.TextIOWrapper(watched, encoding="utf-8-sig", newline=newline)
     try:
         yield text

@@ -66,7 +66,9 @@ def _put(file: IO[bytes], text: str) -> None:
 
 def _json_lines(columns: Columns) -> str:
     rows = zip(*columns.values(), strict=True)
-    return "".join([json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows])
+    records = (dict(zip(columns, row, strict=True)) for row in rows)
+    # Parquet has values that JSON has not, dates among them: they are written as Python prints them
+    return "".join([json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in records])
 
 
 def _csv(file: IO[bytes], delimiter: str) -> Write:
@@ -132,7 +134,7 @@ def _one_kind(target: str) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, OverflowError) as error:
-        why = str(error).split("\n")[0].rstrip(".")
+    except (pyarrow.ArrowException, OverflowError, UnicodeError) as error:
+        why = ascii(str(error).split("\n")[0].rstrip("."))[1:-1]
         rule = "a column of a Parquet file must hold values of one kind"
         raise OutputError(f"cannot write {target!r}: {rule}; {why}. Cure: write .jsonl or .csv.") from error

@@ -1,6 +1,7 @@
 """Strings to counts: what a token is, which tokens are known, how often each occurs."""
 
-from .counts import Limits, build, count
+from .building import Limits, build
+from .counts import count
 from .tokens import MASK, normalise, spans
 from .vocabulary import Vocabulary
 from .words import Words, read_words

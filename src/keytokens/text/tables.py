@@ -76,12 +76,16 @@ class KeyTable:
         """The number of each key, -1 where it is unknown."""
         slots = _slots(keys, self.bits, 0)
         numbers = self.numbers[slots]
-        on = np.flatnonzero((self.keys[slots] != keys) & (numbers >= 0))  # another key sits here: try the next slot
-        slots = slots[on]
+        taken = self.keys[slots] != keys
+        taken &= numbers >= 0  # another key sits here: try the next slot
+        on = taken.nonzero()[0]
+        slots, wanted = slots[on], keys[on]
         while len(on):
-            slots = (slots + 1) & ((1 << self.bits) - 1)
-            found, wanted = self.numbers[slots], keys[on]
+            slots += 1
+            slots &= (1 << self.bits) - 1
+            found = self.numbers[slots]
             numbers[on] = found
-            more = np.flatnonzero((self.keys[slots] != wanted) & (found >= 0))
-            on, slots = on[more], slots[more]
+            taken = self.keys[slots] != wanted
+            taken &= found >= 0
+            on, slots, wanted = on[taken], slots[taken], wanted[taken]
         return numbers

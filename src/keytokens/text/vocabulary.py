@@ -48,12 +48,16 @@ def next_keys(
         return np.empty(0, np.intp), np.empty(0, np.uint64)
     last = words[order - 1 :]
     whole = (nodes[: len(last)] >= 0) & (last >= 0)
-    # a text that ends after word e - 1 cuts the n-grams that begin at e - order + 1 .. e - 1
-    for back in range(1, order):
+    # a text that ends after word e - 1 cuts the n-grams that begin at e - order + 1 .. e - 1; after the last one
+    # there are no words to go on with
+    for back in range(1, order) if len(ends) > 1 else ():
         cut = ends - back
         whole[cut[(cut >= 0) & (cut < len(whole))]] = False
-    first = np.flatnonzero(whole)
-    return first, nodes[first].astype(np.uint64) * np.uint64(n_words) + last[first].astype(np.uint64)
+    first = whole.nonzero()[0]
+    keys = nodes[first].astype(np.uint64)
+    keys *= np.uint64(n_words)
+    keys += last[first].astype(np.uint64)
+    return first, keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,23 +154,39 @@ class Vocabulary:
             start += len(level_keys)
         return cls(tuple(spelled), keys[where], tuple(levels), np.concatenate(columns))
 
+    def grid(self, words: Words) -> Ids:
+        """(words, n) the column of the n-gram of 1, 2, ... words that begins at each word, -1 where none is known.
+
+        Read row by row, the known n-grams stand in text order, shorter ones first. A mask is never known.
+        """
+        ids = nodes = self._table.find(words.keys)
+        grid = np.empty((len(ids), self.order), np.int32)
+        grid[:, 0] = self._columns_of(ids)
+        for order, level in enumerate(self.levels, start=2):
+            first, keys = next_keys(nodes, ids, words.ends, order, len(self.words))
+            nodes = np.empty(len(ids), np.int32)
+            nodes.fill(-1)
+            nodes[first] = level.table.find(keys)
+            grid[:, order - 1] = self._columns_of(nodes)
+        return grid
+
+    def _columns_of(self, nodes: Ids) -> Ids:
+        """The columns of nodes; -1 stays -1."""
+        return nodes if self._all_tokens else self._column_or_none[nodes]
+
+    @functools.cached_property
+    def _all_tokens(self) -> bool:
+        """Whether the columns are the numbers of the nodes, as after most trainings."""
+        return np.array_equal(self.column, np.arange(len(self.column)))
+
+    @functools.cached_property
+    def _column_or_none(self) -> Ids:
+        return np.append(self.column, np.int32(-1))
+
     def find(self, words: Words) -> list[Found]:
-        """The known n-grams of some texts, one entry for each n, in order of place (a mask is never known)."""
-        ids = self._table.find(words.keys)
-        nodes, first, found = ids, np.arange(len(ids)), []
-        for order in range(1, self.order + 1):
-            if order > 1:
-                level = self.levels[order - 2]
-                first, keys = next_keys(nodes, ids, words.ends, order, len(self.words))
-                hits = level.table.find(keys)
-                nodes = np.full(len(ids), -1, np.int32)
-                nodes[first] = hits
-                known = hits >= 0
-                first, hits = first[known], hits[known]
-            else:
-                first = np.flatnonzero(ids >= 0)
-                hits = ids[first]
-            columns = self.column[hits]
-            is_token = columns >= 0
-            found.append(Found(first[is_token], columns[is_token]))
+        """The known n-grams of some texts, one entry for each n, in order of place."""
+        found = []
+        for columns in self.grid(words).T:
+            first = (columns >= 0).nonzero()[0]
+            found.append(Found(first, columns[first]))
         return found

@@ -1,0 +1,192 @@
+"""`keytokens fit --memory` and `--resume`: labelled text that is read in batches, as often as it is needed.
+
+What is done lies in `OUTPUT.partial` until the model is saved. A row is held out for the score by its number and the
+seed alone, so the split is the same in every pass.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..classifier import KeyTokenClassifier
+from ..errors import InputError
+from ..files import write_whole, writing
+from ..tables import as_numbers, given_labels, guess_columns, read_batches, texts_of
+from .bulk import counted
+from .common import say, score_line, show_json
+
+__all__ = ["Flow", "fit_flow"]
+
+Batch = tuple[list[str], list[Any]]
+
+
+@dataclass
+class Flow:
+    """A table of any size, in batches of texts and labels."""
+
+    data: str
+    kind: str | None
+    text: str | None
+    label: str | None
+    quiet: bool
+    texts: int = 0  # seen in the last pass
+
+    def __post_init__(self) -> None:
+        if self.data == "-":
+            raise InputError("fit: --memory and --resume read the data more than once; save it to a file first.")
+
+    def batches(self, share: float, seed: int, held: bool) -> Iterator[Batch]:
+        """Those rows that are held out for the score, or the others."""
+        self.texts = 0
+        guessed = self.text is None or self.label is None
+        doing = "scoring" if held else "reading"
+        for table in counted(read_batches(self.data, self.kind), doing):
+            if not self.texts:
+                self.text, self.label = guess_columns(table, self.text, self.label)
+                if guessed:
+                    columns = f"texts from column {self.text!r}, labels from column {self.label!r}"
+                    say(f"{columns} (guessed; --text and --label override)", quiet=self.quiet)
+            assert self.text is not None
+            assert self.label is not None
+            chosen = np.flatnonzero(_held_out(self.texts, len(table), share, seed) == held).tolist()
+            self.texts += len(table)
+            texts, labels = texts_of(table, self.text), given_labels(table, self.label)
+            yield [texts[i] for i in chosen], [labels[i] for i in chosen]
+
+    @property
+    def source(self) -> str:
+        """Which data these are, as far as the file system tells."""
+        root = Path(self.data)
+        files = sorted(path for path in root.iterdir() if path.is_file()) if root.is_dir() else [root]
+        try:
+            stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+        except OSError:
+            stats = []  # whoever reads it says what is wrong
+        return json.dumps([self.text, self.label, stats])
+
+
+def _held_out(first: int, count: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """Whether each of these rows is held out: a hash of its number that is as good as drawing lots."""
+    x = np.arange(first, first + count, dtype=np.uint64) + np.uint64(seed % 2**32) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return (x ^ (x >> np.uint64(31))) < np.uint64(share * 2**63) * np.uint64(2)
+
+
+def fit_flow(
+    flow: Flow,
+    output: Path,
+    options: dict[str, Any],
+    holdout: float,
+    seed: int,
+    memory: int | None,
+    resume: bool,
+    max_bytes: int | None,
+) -> None:
+    """Score a share, fit to everything, save the model, and remove what lay in `OUTPUT.partial`."""
+    begin = time.perf_counter()
+    partial = output.with_name(f"{output.name}.partial")
+    source = flow.source
+
+    def train(name: str, share: float) -> KeyTokenClassifier:
+        model = KeyTokenClassifier(**options, verbose=0 if flow.quiet else 1)
+        with writing(partial), _no_empty(partial):
+            return model.fit_batches(
+                flow.batches(share, seed, held=False),
+                memory=memory,
+                folder=partial / name,
+                resume=resume,
+                source=source,
+                relabel=as_numbers,
+            )
+
+    score = _kept_score(partial, resume, source)
+    if score is None and holdout > 0:
+        score = _score(train("score", holdout), flow.batches(holdout, seed, held=True))
+        write_whole(partial / "score.json", json.dumps({"source": source, "score": score}).encode("utf-8"))
+    say(score_line(score), quiet=flow.quiet)
+    scored = time.perf_counter()
+    model = train("all", 0.0)
+    model = model if max_bytes is None else model.compressed(max_bytes)
+    fitted = time.perf_counter()
+    model.save(output)
+    shutil.rmtree(partial, ignore_errors=True)
+    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=flow.quiet)
+    say(f"model: {output}", quiet=flow.quiet)
+    if flow.quiet:
+        show_json(
+            {
+                "score": score,
+                "options": model.get_params(),
+                "columns": {"text": flow.text, "label": flow.label},
+                "classes": model.classes_.tolist(),
+                "texts": flow.texts,
+                "tokens": len(model.vocabulary_),
+                "steps": model.n_iter_,
+                "status": model.status_,
+                "model": str(output),
+                "bytes": sum(file.stat().st_size for file in output.iterdir() if file.is_file()),
+                "seconds": {"score": scored - begin, "fit": fitted - scored},
+            }
+        )
+
+
+@contextmanager
+def _no_empty(folder: Path) -> Iterator[None]:
+    """Leave no folder behind in which nothing was finished."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _kept_score(partial: Path, resume: bool, source: str) -> dict[str, Any] | None:
+    """The score of a run that is gone on with."""
+    path = partial / "score.json"
+    if not resume or not path.exists():
+        return None
+    try:
+        record = json.loads(path.read_bytes())
+        return record["score"] if record["source"] == source else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _score(model: KeyTokenClassifier, batches: Iterator[Batch]) -> dict[str, Any] | None:
+    place = {label: k for k, label in enumerate(model.classes_.tolist())}
+    numbers = all(isinstance(label, int) for label in place)
+    seen: Counter[Any] = Counter()
+    right, loss, n = 0, 0.0, 0
+    for texts, given in batches:
+        if not texts:
+            continue
+        labels = as_numbers(given) if numbers else given
+        P = model.predict_proba(texts)
+        k = np.array([place.get(label, -1) for label in labels])
+        known = k >= 0  # a class that has only texts that are held out is always wrong
+        right += int((P.argmax(axis=1) == k).sum())
+        loss -= float(np.log(np.maximum(P[known, k[known]], 1e-15)).sum())
+        seen.update(labels)
+        n += len(texts)
+    if not n:
+        return None
+    accuracy = right / n
+    return {
+        "texts": n,
+        "accuracy": accuracy,
+        "standard_error": float(np.sqrt(accuracy * (1 - accuracy) / n)),
+        "log_loss": loss / n,
+        "baseline": max(seen.values()) / n,
+    }

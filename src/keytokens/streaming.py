@@ -1,0 +1,255 @@
+"""A fit to more texts than the memory holds: one pass over them, everything else from files in a folder.
+
+    texts   -> pieces, tallies, entries     in files without a name, gone when the process is
+            -> indices, data                the counts, mapped; training reads them block by block
+    labels, vocabulary                      in memory, and in the folder for a run that goes on after an interruption
+
+The vocabulary and the vectors of training have to be in memory. The budget says how many tokens that allows; where a
+corpus has more, the most frequent ones are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load_file, save
+from scipy import sparse
+
+from .core.counts import COUNTS
+from .errors import InputError, refusal
+from .files import write_whole
+from .mapped import MappedArray
+from .optim.lbfgs import LBFGSState
+from .text import Limits, Vocabulary
+from .text.building import build_from, grouped
+from .text.counts import matrix_of
+from .text.shelves import file_shelves
+from .text.vocabulary import Level
+from .validate import check_labels, check_texts
+
+__all__ = ["LEAST_MEMORY", "Gathered", "Workplace", "gather"]
+
+Batches = Iterable[tuple[Sequence[str], Sequence[Any]]]
+Relabel = Callable[[list[Any]], list[Any]]
+
+LEAST_MEMORY = 500_000_000
+_FIXED = 400_000_000  # the libraries, one block of counts, some pieces of text
+_EVERY = 5.0  # seconds between two states on the disk
+_COUNTS, _STATE = "counts.json", "state.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """What training needs of the texts."""
+
+    vocabulary: Vocabulary
+    counts: sparse.csr_matrix  # its arrays lie in files
+    rooms: tuple[MappedArray, MappedArray]
+    classes: NDArray[Any]
+    y: NDArray[np.intp]
+
+    def let_go(self, first: int, last: int) -> None:
+        for room in self.rooms:
+            room.let_go(first, last)
+
+
+def tokens_within(memory: int, n_classes: int) -> int:
+    """How many tokens training may have in so many bytes.
+
+    A fit holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary.
+    """
+    m = 1 if n_classes == 2 else n_classes
+    a_token = 4 * (10 * (m + 1) + 5 * m + 10) + 100
+    return max(1000, (memory - _FIXED) // a_token)
+
+
+class _Codes:
+    """Labels as they come, in numbers."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[type[Any], Any], int] = {}
+        self.parts: list[NDArray[np.int32]] = []
+
+    def add(self, labels: Sequence[Any], n_texts: int) -> None:
+        listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+        if len(listed) != n_texts:
+            raise refusal("fit_batches", "batches", "have one label for each text", f"{len(listed)} for {n_texts}")
+        known = self.numbers
+        codes = (known.setdefault((type(label), label), len(known)) for label in listed)
+        self.parts.append(np.fromiter(codes, np.int32, n_texts))
+
+    def finish(self, relabel: Relabel | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """The classes, sorted, and the class of every text."""
+        distinct = [label for _, label in self.numbers]
+        distinct = distinct if relabel is None else relabel(distinct)
+        array = check_labels("fit_batches", distinct, len(distinct))
+        classes, place = np.unique(array, return_inverse=True)
+        return classes, place.astype(np.intp)[np.concatenate(self.parts)]
+
+
+def gather(
+    batches: Batches,
+    limits: Limits,
+    counts: str,
+    threads: int,
+    memory: int | None,
+    place: Workplace,
+    relabel: Relabel | None = None,
+) -> Gathered:
+    """One pass over the batches; what it finds lies in the folder of the workplace."""
+    codes = _Codes()
+
+    def texts() -> Iterator[str]:
+        for some, labels in batches:
+            listed = check_texts("fit_batches", some)
+            codes.add(labels, len(listed))
+            yield from listed
+
+    def most() -> int | None:
+        return None if memory is None else tokens_within(memory, max(2, len(codes.numbers)))
+
+    def room(length: int, dtype: Any) -> MappedArray:
+        return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")
+
+    shelves = file_shelves(place.folder)
+    vocabulary, matrix, rooms = build_from(grouped(texts()), limits, threads, shelves, room, COUNTS[counts], most)
+    if not len(vocabulary):
+        cure = "lower min_df, raise max_df, or look at the texts"
+        raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
+    return Gathered(vocabulary, matrix, rooms, *codes.finish(relabel))
+
+
+class Workplace:
+    """The folder of one long fit. What is finished there stays, and a run that goes on begins with it."""
+
+    def __init__(self, folder: Path, key: dict[str, Any], resume: bool) -> None:
+        """`key` says what is being fitted to what: a run goes on only where all of it is the same."""
+        self.folder = folder
+        self.key = key
+        self._saved = time.monotonic()
+        folder.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            self.clear()
+
+    def clear(self) -> None:
+        """Forget what was done here; a file of somebody else is left alone."""
+        for name in (_STATE, _COUNTS, "gathered.safetensors", "indices", "data"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def leave(self) -> None:
+        """Nothing was finished here: remove it all, and the folder if nobody else uses it."""
+        self.clear()
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    # ---- the counts
+
+    def keep(self, found: Gathered) -> None:
+        for room in found.rooms:
+            room.sync()
+        vocabulary, pointer = found.vocabulary, found.counts.indptr
+        arrays: dict[str, NDArray[Any]] = {
+            "words": np.frombuffer("\n".join(vocabulary.words).encode("utf-8"), np.uint8),
+            "word_keys": vocabulary.word_keys,
+            "column": vocabulary.column,
+            "pointer": pointer.astype(np.int64),
+            "y": found.y.astype(np.int64),
+        }
+        arrays |= {f"level_{n}": level.keys for n, level in enumerate(vocabulary.levels)}
+        write_whole(self.folder / "gathered.safetensors", save(arrays))
+        record = {"key": self.key, "classes": found.classes.tolist(), "tokens": len(vocabulary)}
+        write_whole(self.folder / _COUNTS, json.dumps(record).encode("utf-8"))
+
+    def kept(self) -> Gathered | None:
+        """What an earlier run has gathered, if it finished that."""
+        if not (self.folder / _COUNTS).exists():
+            return None
+        with self._intact():
+            record = json.loads((self.folder / _COUNTS).read_bytes())
+            self._check(record["key"])
+            return self._gathered(record, load_file(self.folder / "gathered.safetensors"))
+
+    def _check(self, key: dict[str, Any]) -> None:
+        differ = sorted(name for name in {*key, *self.key} if key.get(name) != self.key.get(name))
+        if differ:
+            where, names = os.fspath(self.folder), ", ".join(differ)
+            cure = "give the same ones, or begin anew without --resume"
+            raise InputError(f"cannot go on in {where!r}: the run there differs in {names}. Cure: {cure}.")
+
+    def _gathered(self, record: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Gathered:
+        words = tuple(arrays["words"].tobytes().decode("utf-8").split("\n"))
+        levels: list[Level] = []
+        start = len(words)
+        while f"level_{len(levels)}" in arrays:
+            levels.append(Level(start, arrays[f"level_{len(levels)}"]))
+            start += len(levels[-1].keys)
+        vocabulary = Vocabulary(words, arrays["word_keys"], tuple(levels), arrays["column"])
+        pointer = arrays["pointer"]
+        rooms = tuple(
+            MappedArray.opened(self.folder / name, dtype, int(pointer[-1]))
+            for name, dtype in (("indices", np.int32), ("data", np.float32))
+        )
+        matrix = matrix_of(rooms[0].array, rooms[1].array, np.diff(pointer), record["tokens"])
+        return Gathered(vocabulary, matrix, (rooms[0], rooms[1]), np.array(record["classes"]), arrays["y"])
+
+    # ---- the state of training
+
+    def tick(self, state: LBFGSState, history: list[float]) -> None:
+        """Now and then, what training needs to go on from here with the same bits."""
+        if time.monotonic() - self._saved < _EVERY:
+            return
+        self.save_state(state, history)
+        self._saved = time.monotonic()
+
+    def save_state(self, state: LBFGSState, history: list[float]) -> None:
+        arrays = {"theta": state.theta, "gradient": state.gradient}
+        for n, (s, y, _) in enumerate(state.pairs):
+            arrays |= {f"s_{n}": s, f"y_{n}": y}
+        numbers = {
+            "key": self.key,
+            "value": state.value,
+            "rho": [rho for _, _, rho in state.pairs],
+            "evaluations": state.evaluations,
+            "first": state.first,
+            "small_steps": state.small_steps,
+            "stalled": state.stalled,
+            "history": history,
+        }
+        write_whole(self.folder / _STATE, save(arrays, {"numbers": json.dumps(numbers)}))
+
+    def state(self) -> tuple[LBFGSState, list[float]] | None:
+        """The last state that was saved, and the objective before it."""
+        path = self.folder / _STATE
+        if not path.exists():
+            return None
+        with self._intact(), safe_open(path, "numpy") as file:
+            numbers = json.loads(file.metadata()["numbers"])
+            self._check(numbers["key"])
+            vector = file.get_tensor
+            pairs = [(vector(f"s_{n}"), vector(f"y_{n}"), rho) for n, rho in enumerate(numbers["rho"])]
+            rest = (numbers[name] for name in ("evaluations", "first", "small_steps", "stalled"))
+            return (
+                LBFGSState(vector("theta"), numbers["value"], vector("gradient"), pairs, *rest),
+                numbers["history"],
+            )
+
+    @contextmanager
+    def _intact(self) -> Iterator[None]:
+        """One clear line for files that are not what this class has written."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+            where = os.fspath(self.folder)
+            raise InputError(f"cannot go on in {where!r}: it is damaged. Cure: begin anew without --resume.") from None

@@ -1,0 +1,553 @@
+"""A vocabulary from training texts, and their counts.
+
+Texts are read in pieces, which are independent and run in threads. What is merged afterwards is a sum of integers or a
+sorted set, so the answer depends neither on the pieces nor on the threads. Between the stages the arrays of the pieces
+wait on shelves: in memory, or in files, and then the memory holds only the vocabulary and a few pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..parallel import give_back_memory, ordered_map, ordered_stream
+from .counts import matrix_of, row_numbers, run_starts
+from .shelves import MemoryShelf, Shelf, ShelfMaker
+from .tables import Ids, Keys, factorise
+from .vocabulary import Level, Vocabulary, next_keys
+from .words import MASK_KEY, Words, read_words
+
+__all__ = ["Limits", "Room", "build", "build_from", "grouped"]
+
+_CHARACTERS = 5 << 18  # of a piece: as many as a thousand long texts have, or ten thousand short ones
+_ROW_BITS, _ROW = np.uint64(14), np.uint64((1 << 14) - 1)  # a row within its piece takes 14 bits of a sort key
+_KEY_BITS = np.uint64(50)
+_RANGE = 1 << 22  # keys that are merged at a time, by each thread
+
+
+class Room(Protocol):
+    """Where the counts are written: an array in memory, or one in a file."""
+
+    array: NDArray[Any]
+
+    def let_go(self, first: int, last: int) -> None: ...
+
+
+class MemoryRoom:
+    def __init__(self, length: int, dtype: Any) -> None:
+        self.array: NDArray[Any] = np.empty(length, dtype)
+
+    def let_go(self, first: int, last: int) -> None:
+        """It stays where it is."""
+
+
+AnyRoom = TypeVar("AnyRoom", bound=Room)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which n-grams become tokens."""
+
+    ngrams: tuple[int, int] = (1, 2)
+    min_df: tuple[int, ...] = (1, 2)  # least number of texts, for n = 1, 2, ...; the last entry goes on for ever
+    max_df: float = 1.0  # largest share of the texts
+    max_tokens: int | None = None
+
+    def least(self, order: int) -> int:
+        return self.min_df[min(order, len(self.min_df)) - 1]
+
+    def least_on_the_way(self, order: int) -> int:
+        """A node of `order` words in fewer texts leads nowhere: an n-gram is no more frequent than its parts."""
+        return min(self.least(longer) for longer in range(order, max(order, self.ngrams[1]) + 1))
+
+    @property
+    def orders(self) -> range:
+        return range(1, self.ngrams[1] + 1)
+
+    def least_to_keep(self, order: int) -> int:
+        """The least number of texts of a node: every word is one, longer ones only where they lead to a token."""
+        return self.least_on_the_way(order) if order > 1 else 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Tally:
+    """The n-grams of one piece, for one n: sorted keys; pointer[i]:pointer[i + 1] are the rows that hold key i."""
+
+    keys: Keys
+    pointer: NDArray[np.int32]
+    rows: NDArray[np.uint16]
+    counts: NDArray[np.unsignedinteger[Any]]
+
+    @property
+    def frequency(self) -> NDArray[np.int32]:
+        return np.diff(self.pointer)
+
+    def entries(self, keys: Keys, first: int) -> _Entries:
+        """What is left if only these keys, sorted, are kept; key i is node `first + i`."""
+        if not len(keys) or not len(self.keys):
+            return _Entries(np.empty(0, np.int32), np.empty(0, np.uint16), np.empty(0, np.uint8))
+        place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
+        node = np.where(keys[place] == self.keys, place + first, -1).astype(np.int32)
+        spread = np.repeat(node, self.frequency)
+        known = spread >= 0
+        return _Entries(spread[known], self.rows[known], self.counts[known])
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Entries of one piece, for one n, sorted by node and row."""
+
+    nodes: Ids
+    rows: NDArray[np.uint16]
+    counts: NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """The words of one piece as numbers; -1 for a word that is in no token."""
+
+    words: Ids
+    ends: NDArray[np.intp]
+
+    def tally(self, first: NDArray[np.intp], keys: Keys) -> _Tally:
+        pairs = np.sort((keys << _ROW_BITS) | row_numbers(self.ends)[first])
+        begins = run_starts(pairs)
+        counts = np.diff(begins, append=len(pairs))
+        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # nearly always one byte
+        pairs = pairs[begins]
+        keys = pairs >> _ROW_BITS
+        heads = run_starts(keys)
+        pointer = np.append(heads, len(keys)).astype(np.int32)
+        return _Tally(keys[heads], pointer, (pairs & _ROW).astype(np.uint16), counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """One piece as it was read: its distinct words, how often each occurs, and its text in their numbers."""
+
+    keys: Keys
+    times: Ids
+    letters: NDArray[np.uint8]  # the spelling of the distinct words, one after the other
+    sizes: Ids  # bytes of each
+    words: Ids
+    ends: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """The node that begins at each word of a piece, -1 for none."""
+
+    ids: Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Grams:
+    """The nodes of n words of all texts, for one n: sorted keys, and the number of texts that hold each."""
+
+    keys: Keys
+    texts: Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some texts on their way to counts: n-grams of `order` words are tallied, shorter ones are entries already."""
+
+    n_words: int
+    order: int
+    start: int  # nodes of fewer words
+    texts: Shelf[_Piece]
+    nodes: Shelf[_Nodes] | None  # of `order` - 1 words; None: the words themselves
+    tallies: Shelf[_Tally]
+    entries: tuple[Shelf[_Entries], ...]
+    sizes: list[int]  # texts of each piece
+
+
+def build(texts: Sequence[str], limits: Limits, threads: int = 1) -> tuple[Vocabulary, sparse.csr_matrix]:
+    """The vocabulary that these texts give within the limits, and their raw counts (float32).
+
+    >>> vocabulary, counts = build(["a b a", "b a"], Limits())
+    >>> vocabulary.tokens, counts.toarray().tolist()
+    (('a', 'b', 'b a'), [[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    """
+    vocabulary, counts, _ = build_from((texts[piece] for piece in _pieces(texts)), limits, threads)
+    return vocabulary, counts
+
+
+def build_from(
+    pieces: Iterable[Sequence[str]],
+    limits: Limits,
+    threads: int = 1,
+    shelves: ShelfMaker = MemoryShelf,
+    room: Callable[[int, Any], AnyRoom] = MemoryRoom,  # type: ignore[assignment]
+    weigh: Callable[[NDArray[np.float32]], NDArray[Any]] = lambda counts: counts,
+    most: Callable[[], int | None] = lambda: None,
+) -> tuple[Vocabulary, sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
+    """The same from pieces that flow by, with the rooms in which the indices and the weighed counts lie.
+
+    `most` is asked, when all texts have been read, how many tokens there may be.
+    """
+    words, word_keys, texts = _number_words(pieces, threads, shelves)
+    give_back_memory()
+    shard = first_tallies(texts, len(words), threads, shelves)
+    grams: list[Grams] = []  # by order
+    for order in limits.orders:
+        grams.append(_merge(shard.tallies, limits.least_to_keep(order), threads))
+        shard = next_tallies(shard, grams[-1], limits, threads, shelves)
+    shard.texts.close()
+    if shard.nodes is not None:
+        shard.nodes.close()
+
+    allowed = [n for n in (limits.max_tokens, most()) if n is not None]
+    limits = replace(limits, max_tokens=min(allowed, default=None))
+    column = choose([one.texts for one in grams], limits, sum(shard.sizes))
+    counts, rooms = assemble(shard, column, threads, room, weigh)
+    give_back_memory()
+    return vocabulary_of(words, word_keys, [one.keys for one in grams], column), counts, rooms
+
+
+def vocabulary_of(words: tuple[str, ...], word_keys: Keys, node_keys: list[Keys], column: Ids) -> Vocabulary:
+    """The vocabulary of these nodes, by order, without those that lead to no token."""
+    starts = np.cumsum([0, *map(len, node_keys)])
+    levels = tuple(Level(int(at), keys) for at, keys in zip(starts[1:], node_keys[1:], strict=False))
+    vocabulary = Vocabulary(words, word_keys, levels, column)
+    return Vocabulary.from_tokens(vocabulary.tokens) if (column < 0).any() else vocabulary
+
+
+def grouped(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in pieces of about the same number of characters."""
+    piece: list[str] = []
+    characters = 0
+    for text in texts:
+        piece.append(text)
+        characters += len(text)
+        if characters >= _CHARACTERS or len(piece) > int(_ROW):
+            yield piece
+            piece, characters = [], 0
+    if piece:
+        yield piece
+
+
+def _pieces(texts: Sequence[str]) -> list[slice]:
+    """Consecutive pieces with about the same number of characters, and no more texts than row numbers."""
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    bounds = [0]
+    while bounds[-1] < len(texts):
+        at = bounds[-1]
+        full = int(np.searchsorted(ends, (ends[at - 1] if at else 0) + _CHARACTERS)) + 1
+        bounds.append(min(full, at + int(_ROW) + 1, len(texts)))
+    return [slice(first, last) for first, last in pairwise(bounds)]
+
+
+def _number_words(
+    pieces: Iterable[Sequence[str]], threads: int, shelves: ShelfMaker
+) -> tuple[tuple[str, ...], Keys, Shelf[_Piece]]:
+    """Number all words, most frequent first (then by key); and the texts in these numbers, a mask being -1."""
+    readings: Shelf[_Reading] = shelves(_Reading)
+    table = _WordTable()
+    for at, reading in enumerate(ordered_stream(_read, pieces, threads)):
+        table.add(reading, at)
+        readings.put(at, reading)
+    keys, order = table.finish()
+    rank = rank_of(len(keys), order)
+    spelled = [b""] * len(order)
+
+    def renumber(at: int) -> _Piece:
+        reading = readings.get(at)
+        readings.drop(at)
+        place = np.searchsorted(keys, reading.keys)
+        number = rank[place]
+        ends = np.cumsum(reading.sizes)
+        low = reading.letters.tobytes()
+        for i in np.flatnonzero((table.origin[place] == at) & (number >= 0)).tolist():
+            spelled[number[i]] = low[ends[i] - reading.sizes[i] : ends[i]]
+        return _Piece(number[reading.words], reading.ends)
+
+    numbered = _made(shelves, _Piece, len(readings), threads, renumber)
+    readings.close()
+    words = tuple(b"\n".join(spelled).decode("utf-8").split("\n")) if spelled else ()
+    return words, keys[order], numbered
+
+
+def rank_of(n_keys: int, order: NDArray[np.intp]) -> Ids:
+    """The number of each key if the words are numbered in this order, -1 for what is no word."""
+    rank = np.full(n_keys, -1, np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return rank
+
+
+def most_frequent_first(keys: Keys, times: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where the words stand among all keys, most frequent first, then by key; a mask is no word."""
+    often = np.where(keys == MASK_KEY, 0, times)
+    return np.lexsort((keys, -often))[: int(np.count_nonzero(often))]
+
+
+def _read(texts: Sequence[str]) -> _Reading:
+    words = read_words(texts)
+    where, number = factorise(words.keys)
+    times = np.bincount(number, minlength=len(where)).astype(np.int32)
+    return _Reading(words.keys[where], times, *_letters(words, where), number, words.ends)
+
+
+def _letters(words: Words, which: NDArray[np.intp]) -> tuple[NDArray[np.uint8], Ids]:
+    """The bytes of some words, one after the other, and their sizes."""
+    starts, sizes = words.starts[which], words.sizes[which]
+    begins = np.cumsum(sizes) - sizes
+    place = np.repeat(starts - begins, sizes) + np.arange(int(sizes.sum()))
+    return np.frombuffer(words.low, np.uint8)[place], sizes.astype(np.int32)
+
+
+class _WordTable:
+    """The distinct words of all pieces so far: how often each occurs, and a piece that spells it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Keys, NDArray[np.int64], Ids]] = []
+        self.size = 0
+        self.origin = np.empty(0, np.int32)
+
+    def add(self, reading: _Reading, at: int) -> None:
+        self.waiting.append((reading.keys, reading.times.astype(np.int64), np.full(len(reading.keys), at, np.int32)))
+        self.size += len(reading.keys)
+        if self.size > _RANGE:
+            self._merge()
+
+    def _merge(self) -> None:
+        keys, times, origin = (np.concatenate(column) for column in zip(*self.waiting, strict=True))
+        where, number = factorise(keys)
+        total = np.zeros(len(where), np.int64)
+        np.add.at(total, number, times)
+        self.waiting = [(keys[where], total, origin[where])]
+        self.size = len(where)
+
+    def finish(self) -> tuple[Keys, NDArray[np.intp]]:
+        """All keys, sorted, as `origin` is then, and where among them the words stand, most frequent first."""
+        if not self.waiting:
+            return np.empty(0, np.uint64), np.empty(0, np.intp)
+        self._merge()
+        ((keys, total, origin),) = self.waiting
+        sort = np.argsort(keys)
+        keys, total, self.origin = keys[sort], total[sort], origin[sort]
+        self.waiting = []
+        return keys, most_frequent_first(keys, total)
+
+
+def _made(shelves: ShelfMaker, kind: type[Any], count: int, threads: int, make: Callable[[int], Any]) -> Any:
+    """A shelf with what `make` makes of every piece."""
+    shelf = shelves(kind)
+
+    def one(at: int) -> None:
+        shelf.put(at, make(at))
+
+    ordered_map(one, range(count), threads)
+    return shelf
+
+
+def _replaced(old: Shelf[_Nodes] | None, new: Shelf[_Nodes] | None) -> Shelf[_Nodes] | None:
+    if old is not None:
+        old.close()
+    return new
+
+
+def first_tallies(texts: Shelf[_Piece], n_words: int, threads: int, shelves: ShelfMaker) -> Shard:
+    """The words, tallied."""
+    sizes = [texts.size(at, "ends") for at in range(len(texts))]
+    tallies = _made(shelves, _Tally, len(texts), threads, _tally_of(texts, None, 1, n_words))
+    return Shard(n_words, 1, 0, texts, None, tallies, (), sizes)
+
+
+def next_tallies(shard: Shard, found: Grams, limits: Limits, threads: int, shelves: ShelfMaker) -> Shard:
+    """The n-grams that were found become entries, and those of one word more are tallied, if they are asked for."""
+    texts, nodes, order, n_words = shard.texts, shard.nodes, shard.order, shard.n_words
+    if order == 1:  # every word is a node, but those too rare for any n-gram go no further
+        texts = _blanked(texts, found.texts >= limits.least_on_the_way(2), shelves, threads)
+    if 1 < order < limits.ngrams[1]:
+        find = _nodes_of(texts, nodes, Level(shard.start, found.keys), order, n_words)
+        nodes = _replaced(nodes, _made(shelves, _Nodes, len(texts), threads, find))
+    entries = _made(shelves, _Entries, len(texts), threads, _entries_of(shard.tallies, found.keys, shard.start))
+    shard.tallies.close()
+    give_back_memory()
+    more = len(texts) if order < limits.ngrams[1] else 0
+    tallies = _made(shelves, _Tally, more, threads, _tally_of(texts, nodes, order + 1, n_words))
+    start = shard.start + len(found.keys)
+    return Shard(n_words, order + 1, start, texts, nodes, tallies, (*shard.entries, entries), shard.sizes)
+
+
+def _tally_of(texts: Shelf[_Piece], nodes: Shelf[_Nodes] | None, order: int, n_words: int) -> Callable[[int], _Tally]:
+    def tally(at: int) -> _Tally:
+        piece = texts.get(at)
+        if order == 1:
+            first = np.flatnonzero(piece.words >= 0)
+            return piece.tally(first, piece.words[first].astype(np.uint64))
+        ids = piece.words if nodes is None else nodes.get(at).ids
+        return piece.tally(*next_keys(ids, piece.words, piece.ends, order, n_words))
+
+    return tally
+
+
+def _nodes_of(
+    texts: Shelf[_Piece], nodes: Shelf[_Nodes] | None, level: Level, order: int, n_words: int
+) -> Callable[[int], _Nodes]:
+    """The node of `order` words, two or more, that begins at each word, -1 for none."""
+
+    def find(at: int) -> _Nodes:
+        piece = texts.get(at)
+        ids = piece.words if nodes is None else nodes.get(at).ids
+        first, keys = next_keys(ids, piece.words, piece.ends, order, n_words)
+        found = np.full(len(piece.words), -1, np.int32)
+        found[first] = level.table.find(keys)
+        return _Nodes(found)
+
+    return find
+
+
+def _entries_of(tallies: Shelf[_Tally], keys: Keys, first: int) -> Callable[[int], _Entries]:
+    """The entries of these keys, piece by piece; a tally is let go as soon as it has been read."""
+
+    def entries(at: int) -> _Entries:
+        kept = tallies.get(at).entries(keys, first)
+        tallies.drop(at)
+        return kept
+
+    return entries
+
+
+def _blanked(texts: Shelf[_Piece], usable: NDArray[np.bool_], shelves: ShelfMaker, threads: int) -> Shelf[_Piece]:
+    """The same texts without the words that can be in no n-gram."""
+
+    def blank(at: int) -> _Piece:
+        piece = texts.get(at)
+        texts.drop(at)
+        words = piece.words
+        kept = np.where(usable[words] & (words >= 0), words, np.int32(-1)) if len(usable) else words
+        return _Piece(kept, piece.ends)
+
+    blanked: Shelf[_Piece] = _made(shelves, _Piece, len(texts), threads, blank)
+    texts.close()
+    return blanked
+
+
+def _merge(tallies: Shelf[_Tally], least: int, threads: int) -> Grams:
+    """All keys in at least so many texts. Ranges of keys are merged side by side."""
+    total = sum(tallies.size(at, "keys") for at in range(len(tallies)))
+    bounds = bounds_of_ranges(tallies, max(8, total // _RANGE + 1))
+    return joined(merged_ranges(tallies, bounds, least, threads))
+
+
+def bounds_of_ranges(tallies: Shelf[_Tally], n_ranges: int) -> Keys:
+    """Bounds between which these tallies hold about the same number of keys."""
+    sizes = [tallies.size(at, "keys") for at in range(len(tallies))]
+    largest = int(np.argmax(sizes)) if sizes else 0
+    sample = tallies.part(largest, "keys", 0, sizes[largest]) if sum(sizes) else np.zeros(1, np.uint64)
+    inner = sample[np.linspace(0, len(sample), n_ranges + 1)[1:-1].astype(np.intp)]
+    return np.array([np.uint64(0), *inner, np.uint64(1) << _KEY_BITS], np.uint64)
+
+
+def joined(ranges: Sequence[Grams]) -> Grams:
+    """Of ranges in their order."""
+    return Grams(np.concatenate([one.keys for one in ranges]), np.concatenate([one.texts for one in ranges]))
+
+
+def merged_ranges(tallies: Shelf[_Tally], bounds: Keys, least: int, threads: int) -> list[Grams]:
+    """For each range of keys those in at least so many texts."""
+    sizes = [tallies.size(at, "keys") for at in range(len(tallies))]
+    # where each range begins in each tally
+    cuts = ordered_map(
+        lambda at: np.searchsorted(tallies.part(at, "keys", 0, sizes[at]), bounds), range(len(sizes)), threads
+    )
+
+    def merge(number: int) -> Grams:
+        packed = []
+        for at, cut in enumerate(cuts):
+            i, j = int(cut[number]), int(cut[number + 1])
+            texts = np.diff(tallies.part(at, "pointer", i, j + 1)) - 1
+            packed.append((tallies.part(at, "keys", i, j) << _ROW_BITS) | texts.astype(np.uint64))
+        return merged(packed, least)
+
+    return ordered_map(merge, range(len(bounds) - 1), threads)
+
+
+def packed(found: Grams) -> Keys:
+    """A key and its number of texts, less one, in one integer; beyond 2**14 texts the key stands there repeatedly."""
+    full, rest = np.divmod(found.texts.astype(np.uint64) - np.uint64(1), _ROW + np.uint64(1))
+    high = found.keys << _ROW_BITS
+    many = np.flatnonzero(full)
+    return np.concatenate([high | rest, np.repeat(high[many] | _ROW, full[many].astype(np.intp))])
+
+
+def merged(packed: Sequence[Keys], least: int) -> Grams:
+    """What several such arrays hold together, without the keys in fewer texts."""
+    both = np.concatenate([np.empty(0, np.uint64), *packed])
+    both.sort()
+    keys, texts = both >> _ROW_BITS, (both & _ROW).astype(np.int32) + np.int32(1)
+    heads = run_starts(keys)
+    if not len(heads):
+        return Grams(keys, texts)
+    total = np.add.reduceat(texts, heads, dtype=np.int32)
+    often = total >= least
+    return Grams(keys[heads[often]], total[often])
+
+
+def choose(frequencies: list[Ids], limits: Limits, n_texts: int) -> Ids:
+    """The column of every node; -1 for those that are no token."""
+    most = limits.max_df * n_texts * (1 + 1e-12)  # a share of exactly max_df is allowed, whatever the rounding
+    chosen = [
+        (frequency >= limits.least(order)) & (frequency <= most) & (order >= limits.ngrams[0])
+        for order, frequency in enumerate(frequencies, start=1)
+    ]
+    everyone, all_frequencies = np.concatenate(chosen), np.concatenate(frequencies)
+    if limits.max_tokens is not None and np.count_nonzero(everyone) > limits.max_tokens:
+        candidates = np.flatnonzero(everyone)
+        best = np.argsort(-all_frequencies[candidates], kind="stable")[: limits.max_tokens]
+        everyone = np.zeros(len(everyone), np.bool_)
+        everyone[candidates[best]] = True
+    return np.where(everyone, np.cumsum(everyone, dtype=np.int32) - np.int32(1), np.int32(-1))
+
+
+def assemble(
+    shard: Shard,
+    column: Ids,
+    threads: int,
+    room: Callable[[int, Any], AnyRoom],
+    weigh: Callable[[NDArray[np.float32]], NDArray[Any]],
+) -> tuple[sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
+    """The matrix of all pieces. Each is let go once its rows are written, so that nothing stands twice for long."""
+    entries, sizes, n_columns = shard.entries, shard.sizes, int(np.count_nonzero(column >= 0))
+    whole = bool((column >= 0).all())
+
+    def kept(at: int) -> int:
+        if whole:
+            return sum(shelf.size(at, "nodes") for shelf in entries)
+        return sum(int((column[shelf.get(at).nodes] >= 0).sum()) for shelf in entries)
+
+    ends = np.cumsum([0, *ordered_map(kept, range(len(sizes)), threads)])
+    indices, data = room(int(ends[-1]), np.int32), room(int(ends[-1]), np.float32)
+
+    def write(at: int) -> NDArray[np.int64]:
+        parts = [shelf.get(at) for shelf in entries]
+        for shelf in entries:
+            shelf.drop(at)
+        columns = column[np.concatenate([part.nodes for part in parts])]
+        rows = np.concatenate([part.rows for part in parts])
+        counts = np.concatenate([part.counts for part in parts])
+        del parts
+        if not whole:
+            known = columns >= 0
+            columns, rows, counts = columns[known], rows[known], counts[known]
+        order = np.argsort(rows, kind="stable")  # a radix sort, since rows are 16 bits wide; columns stay in order
+        first, last = int(ends[at]), int(ends[at + 1])
+        np.take(columns, order, out=indices.array[first:last])
+        data.array[first:last] = weigh(counts[order].astype(np.float32))
+        indices.let_go(first, last)
+        data.let_go(first, last)
+        return np.bincount(rows, minlength=sizes[at])
+
+    per_row = ordered_map(write, range(len(sizes)), threads)
+    for shelf in entries:
+        shelf.close()
+    rows = np.concatenate(per_row) if per_row else np.empty(0, np.int64)
+    return matrix_of(indices.array, data.array, rows, n_columns), (indices, data)
