@@ -32,9 +32,9 @@ def overheard() -> Iterator[list[tuple[TrainingSet, Parameters]]]:
     """What `TrainingSet.evaluate` is asked for meanwhile."""
     original, calls = TrainingSet.evaluate, []
 
-    def listening(data: TrainingSet, theta: Parameters):
+    def listening(data: TrainingSet, theta: Parameters, *rooms):
         calls.append((data, theta))
-        return original(data, theta)
+        return original(data, theta, *rooms)
 
     TrainingSet.evaluate = listening
     try:

@@ -345,7 +345,8 @@ def explaining(runs: Runs, drawn: Mapping[str, str]) -> Iterator[str]:
         found = where(records, method=method)
         milliseconds = spread([{"ms": 1000 * float(each["seconds"])} for each in found], "ms")
         times = "" if str(method).startswith("keytokens") else str(explain_ratios(records, str(method)))
-        title = NAMES.get(str(method), "keytokens, with sets of words")
+        ours = {"keytokens_many": "keytokens, many at a time", "keytokens_words": "keytokens, with sets of words"}
+        title = NAMES.get(str(method)) or ours[str(method)]
         rows.append([title, str(len(distinct(found, "text"))), str(milliseconds), times])
     yield table(["", "reviews", "ms", "times as long as keytokens, review by review"], rows)
     yield from _picture(drawn, "explain", "Milliseconds of one explanation")

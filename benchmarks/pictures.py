@@ -116,6 +116,7 @@ def explaining(records: Sequence[Record], path: Path) -> Path:
     """The time of one explanation, on a logarithmic scale."""
     titles = {
         "keytokens": "keytokens",
+        "keytokens_many": "keytokens, many at a time",
         "keytokens_words": "keytokens, with sets of words",
         "lime": "LIME",
         "shap": "SHAP",

@@ -190,11 +190,24 @@ def test_slow_explainers_get_the_first_texts_only():
 
 def test_explanations_are_read_to_the_end():
     model = peers.KeyTokens().fit(*made_up(2)).model
-    tokens, *sets, sentence = explaining.read(model.explain("the awful plot"))
-    assert len(tokens) > 0
-    assert sets[0] + sets[1] >= 1  # one class needs words to be chosen, the other is what no word means
-    assert sentence
+    sizes = 0  # one class needs words to be chosen, the other is what no word means
+    for text in ("the awful plot", "the great plot"):
+        tokens, *sets, sentence = explaining.read(model.explain(text))
+        assert len(tokens) > 0
+        assert sentence
+        sizes += sum(sets)
+    assert sizes >= 1
     assert len(explaining.read_words(model.explain("the great plot"))) == 6
+
+
+def test_texts_explained_together_share_the_time():
+    model = peers.KeyTokens().fit(*made_up(2)).model
+    records = explaining.measured_together(model, ["the awful plot", "the great plot", ""], repeats=2)
+    assert [(one["round"], one["text"], one["words"]) for one in records] == [
+        (each, text, words) for each in (0, 1) for text, words in ((0, 3), (1, 3), (2, 0))
+    ]
+    assert len({one["seconds"] for one in records}) == 2
+    assert all(one["seconds"] > 0 for one in records)
 
 
 def test_reading_counts_every_product():

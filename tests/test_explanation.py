@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -271,3 +273,26 @@ def test_sets_are_sequences(models):
 def test_refusals(models):
     with pytest.raises(kt.InputError, match=r"explain: `text` must be one string; saw \['a'\]\."):
         models[0].explain(["a"])
+
+
+def test_tokens_are_rows_and_arrays(models):
+    """Rows are made when one is read; the arrays hold the same figures."""
+    for clf in models:
+        uses = clf.explain("a great film, not an awful one; great!").tokens
+        assert len(uses) == len(uses.start)
+        assert "_made" not in vars(uses)
+        for name in ("start", "end", "attention", "value", "contribution", "selected"):
+            assert [getattr(row, name) for row in uses] == getattr(uses, name).tolist()
+        assert [row.text for row in uses] == uses.text
+        assert uses[-1:] == tuple(uses)[-1:]
+        assert uses == tuple(uses)
+        assert pickle.loads(pickle.dumps(uses)) == tuple(uses)
+
+
+def test_items_are_made_when_they_are_read(models):
+    found = models[0].explain("a great film, not an awful one; great!").sufficient
+    assert len(found) == found.size > 0
+    assert "_made" not in vars(found.items)
+    assert found[0] == found.items[0]
+    assert found == replace(found, items=tuple(found))
+    assert hash(found) == hash(replace(found, items=tuple(found)))

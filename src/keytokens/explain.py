@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,6 +17,8 @@ from .core.attention import Parameters, scores
 from .core.counts import COUNTS, Float
 from .core.losses import probabilities
 from .explanation import Document, Explanation
+from .explanation.later import Later
+from .explanation.together import Together
 from .text import Vocabulary, Words, read_words, spans
 
 __all__ = ["SOME", "explain_texts"]
@@ -41,35 +45,67 @@ def explain_texts(
 class _Uses:
     """The known n-grams of some texts in text order, shorter ones first, and the tokens of each text.
 
-    Tokens are numbered through all texts: those of one text stand together, in the order of their columns.
+    Tokens are numbered through all texts, in the order in which they first occur. `by_column` are the same tokens with
+    those of each text in the order of their columns, as in a matrix of counts.
     """
 
     first: NDArray[np.intp]  # (O,) first word
     size: NDArray[np.intp]  # (O,) words
     token: NDArray[np.intp]  # (O,) which token
     column: NDArray[np.int32]  # (T,)
-    seen_first: NDArray[np.intp]  # (T,) its first use
     occurrences: NDArray[np.intp]  # (T,)
+    by_column: NDArray[np.intp]  # (T,) tokens
     use_ends: NDArray[np.intp]  # (n + 1,) uses up to the end of each text
     token_ends: NDArray[np.intp]  # (n + 1,) tokens up to the end of each text
 
     @classmethod
     def of(cls, words: Words, vocabulary: Vocabulary) -> _Uses:
-        found = vocabulary.find(words)
-        first = np.concatenate([one.first for one in found])
-        size = np.repeat(np.arange(1, len(found) + 1), [len(one.first) for one in found])
-        # every n has its places in order already, which the stable sort makes use of
-        in_order = np.argsort(first * (len(found) + 1) + size, kind="stable")
-        first, size = first[in_order], size[in_order]
-        column = np.concatenate([one.column for one in found])[in_order]
-        use_ends = np.searchsorted(first, np.concatenate([[0], words.ends]))
-        text = np.repeat(np.arange(len(words.ends)), np.diff(use_ends))
-        keys, seen_first, token, occurrences = np.unique(
-            (text << 32) | column, return_index=True, return_inverse=True, return_counts=True
-        )
-        token_ends = np.searchsorted(keys, np.arange(len(words.ends) + 1) << 32)
-        own = (keys & 0xFFFFFFFF).astype(np.int32)
-        return cls(first, size, token, own, seen_first, occurrences, use_ends, token_ends)
+        grid = vocabulary.grid(words)
+        columns = grid.ravel()
+        place = (columns >= 0).nonzero()[0]
+        column = columns[place]
+        first, size = np.divmod(place, grid.shape[1])
+        size += 1
+        use_ends = np.zeros(len(words.ends) + 1, np.intp)
+        use_ends[1:] = place.searchsorted(words.ends * grid.shape[1])
+        keys = column.astype(np.int64)
+        if len(words.ends) > 1:
+            keys += np.repeat(np.arange(len(words.ends)) * len(vocabulary), np.diff(use_ends))
+        use, heads = _grouped(keys, len(words.ends) * len(vocabulary))
+        seen_first = use[heads]  # of each token, in the order of columns
+        is_first = np.zeros(len(use), np.bool_)
+        is_first[seen_first] = True
+        by_column = (is_first.cumsum() - 1)[seen_first]
+        times = np.empty(len(heads), np.intp)
+        times[:-1], times[-1:] = heads[1:], len(use)
+        times -= heads
+        occurrences, token = np.empty_like(times), np.empty_like(use)
+        occurrences[by_column] = times
+        token[use] = by_column.repeat(times)
+        starts = is_first.nonzero()[0]
+        return cls(first, size, token, column[starts], occurrences, by_column, use_ends, starts.searchsorted(use_ends))
+
+
+def _grouped(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The places of keys below `limit`, equal ones side by side and in order, and where each group begins.
+
+    A key and its place in one integer are sorted faster than places by their keys.
+
+    >>> [found.tolist() for found in _grouped(np.array([7, 5, 7]), 8)]
+    [[1, 0, 2], [0, 1]]
+    """
+    bits = len(keys).bit_length()
+    if limit < 1 << (63 - bits):
+        packed = keys << bits
+        packed |= np.arange(len(keys))
+        packed.sort()
+        order, keys = packed & ((1 << bits) - 1), packed >> bits
+    else:
+        order = keys.argsort(kind="stable")
+        keys = keys[order]
+    fresh = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
+    return order, fresh.nonzero()[0]
 
 
 def _explained(
@@ -80,51 +116,51 @@ def _explained(
     uses = _Uses.of(words, vocabulary)
     weight = COUNTS[counts](uses.occurrences.astype(np.float64))
     # f as `predict` computes it, to the bit: the same matrix
-    C = sparse.csr_matrix((weight, uses.column, uses.token_ends), shape=(len(texts), len(vocabulary)))
+    C = copy(_no_entries(len(texts), len(vocabulary)))
+    C.data, C.indices, C.indptr = weight[uses.by_column], uses.column[uses.by_column], uses.token_ends.astype(np.int32)
     F = scores(C, theta)
-    # tokens in the order in which they first occur
-    order = np.argsort(uses.seen_first, kind="stable")
-    rank = np.empty(len(order), np.intp)
-    rank[order] = np.arange(len(order))
-    token, occurrences, columns = rank[uses.token], uses.occurrences[order], uses.column[order]
-    names = vocabulary.names(columns) if len(texts) == 1 else _names(vocabulary, columns)
-    log_weight = np.log(weight[order]) + theta.a[columns]
-    values = _by_class(theta.B[:, columns] + theta.c[:, None]).T
+    log_weight = np.log(weight) + theta.a[uses.column]
+    values = _by_class(theta.B[:, uses.column] + theta.c[:, None]).T
     sink_values = _by_class(theta.c[:, None])[:, 0]
     all_scores, all_probabilities = _by_class(F).T, probabilities(F).T
+    winner = all_probabilities.argmax(axis=1)
+    together = Together(
+        log_weight, values, uses.occurrences, uses.token, uses.token_ends, theta.log_sink, sink_values, winner
+    )
     places = words.places
     offset, word_at, use_at, token_at = 0, 0, 0, 0
     ends = zip(words.ends.tolist(), uses.use_ends[1:].tolist(), uses.token_ends[1:].tolist(), strict=True)
     for i, (text, (word_end, use_end, token_end)) in enumerate(zip(texts, ends, strict=True)):
         tokens, used = slice(token_at, token_end), slice(use_at, use_end)
+        columns = uses.column[tokens]
         yield Explanation(
             Document(
                 text=text,
                 words=places[word_at:word_end] - offset if text.isascii() else spans(text),
                 first=uses.first[used] - word_at,
                 size=uses.size[used],
-                token=token[used] - token_at,
-                names=names[tokens],
+                token=uses.token[used] - token_at,
+                names=Later(len(columns), functools.partial(vocabulary.names, columns)),
                 log_weight=log_weight[tokens],
                 values=values[tokens],
-                occurrences=occurrences[tokens],
+                occurrences=uses.occurrences[tokens],
                 sink_log_weight=theta.log_sink,
                 sink_values=sink_values,
                 scores=all_scores[i],
                 probabilities=all_probabilities[i],
                 classes=classes,
                 counts=cast(Counts, counts),
-            )
+            ),
+            (together, i, use_at),
         )
         offset += len(text) + 1  # plain texts are read as they are, one after the other with one byte between them
         word_at, use_at, token_at = word_end, use_end, token_end
 
 
-def _names(vocabulary: Vocabulary, columns: NDArray[np.int32]) -> list[str]:
-    """The tokens of some columns, which may repeat: each is spelled once."""
-    different, which = np.unique(columns, return_inverse=True)
-    spelled = vocabulary.names(different)
-    return [spelled[i] for i in which.tolist()]
+@functools.lru_cache(maxsize=8)
+def _no_entries(rows: int, columns: int) -> sparse.csr_matrix:
+    """A matrix to be copied and filled: to make one from its parts takes longer than all that is done with it."""
+    return sparse.csr_matrix((rows, columns))
 
 
 def _by_class(x: Float) -> Float:

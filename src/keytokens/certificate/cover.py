@@ -4,7 +4,7 @@ For every rival the positive votes inside K must beat N_k, all the opposition th
 asks for 1 (or for any supporter at all where nobody opposes and the rival wins ties). The minimum is NP-hard from
 three classes on, so: greedy, then one pass of deletions, which is enough for subset-minimality because a superset of
 a sufficient set is sufficient; below it the largest two-class minimum and, only if that does not meet the size, a
-linear programme.
+look at every single token and a linear programme.
 """
 
 from __future__ import annotations
@@ -81,8 +81,12 @@ def cover(duels: Sequence[Duel], least: int) -> Cover:
     kept_by_duel = [fewest_kept(one) for one in duels]
     lower = max(least, *(found[0] for found in kept_by_duel if found is not None), 0)
     tight = any(found is None or found[1] for found in kept_by_duel) or _hangs(demand, kept)
+    if len(kept) > 1 >= lower:
+        kept, lower, hangs = _by_one(demand, kept)
+        tight |= hangs
     if len(kept) > lower:
         kept, lower = _by_relaxation(demand, kept, lower)
+        tight |= _hangs(demand, kept)
     return Cover(tuple(kept), min(lower, len(kept)), tight)
 
 
@@ -111,6 +115,21 @@ def _pruned(demand: Demand, tokens: Sequence[int]) -> list[int]:
         if demand.met(rest):
             kept = rest
     return kept
+
+
+def _by_one(demand: Demand, kept: list[int]) -> tuple[list[int], int, bool]:
+    """The most decisive token that beats every rival by itself, or the proof that one is not enough.
+
+    A linear programme has many optima where votes tie; which of them a solver finds must not decide this much.
+    """
+    held = demand.given + demand.share
+    enough = beats(held, demand.target, demand.strict)
+    tie = (np.abs(held - demand.target) <= ROUNDING) & demand.opposed
+    hangs = bool(np.any(tie.any(axis=1) & (enough | tie).all(axis=1)))
+    able = enough.all(axis=1)
+    if not able.any():
+        return kept, 2, hangs
+    return [int(np.where(able, demand.decisive(), -1.0).argmax())], 1, hangs
 
 
 def relaxation(demand: Demand) -> FloatArray | None:

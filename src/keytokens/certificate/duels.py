@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,14 @@ def fewest_kept(votes: Duel) -> tuple[int, bool] | None:
     """First k for which the k largest supporters beat all opposition, and whether that hangs on rounding."""
     support = votes.support.tolist()
 
+    @cache
     def total(k: int) -> float:
         return math.fsum([votes.given, *support[:k]])
 
     def enough(k: int) -> bool:
         return wins(votes, total(k))
 
-    guess = int(np.searchsorted(np.cumsum(votes.support), votes.against - votes.given)) + 1
+    guess = int(votes.support.cumsum().searchsorted(votes.against - votes.given)) + 1
     k = _first(enough, guess, 0, len(support))
     if not enough(k):
         return None
@@ -59,13 +61,14 @@ def fewest_deleted(votes: Duel) -> tuple[int, bool] | None:
     """
     support = votes.support.tolist()
 
+    @cache
     def total(m: int) -> float:
         return math.fsum([votes.given, *support[m:]])
 
     def loses(m: int) -> bool:
         return not wins(votes, total(m))
 
-    guess = len(support) - int(np.searchsorted(np.cumsum(votes.support[::-1]), votes.against - votes.given))
+    guess = len(support) - int(votes.support[::-1].cumsum().searchsorted(votes.against - votes.given))
     m = _first(loses, guess, 1, len(support))
     if m > len(support) or not loses(m) or (m == votes.tokens and not votes.may_empty):
         return None

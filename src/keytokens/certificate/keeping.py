@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from operator import add
+from operator import add, ge, itemgetter
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def _extended(fronts: Fronts, i: int, row: list[float], most: int, holding: _Hol
             stay = advanced(sums, row)
             if kept is not None:
                 kept.append((stay, (words, i)))
-            free.append(([min(*sums, stay[0]), *stay[1:]] if len(sums) > 1 else [min(sums[0], stay[0])], words))
+            free.append(([min(min(sums), stay[0]), *stay[1:]], words))
     return new
 
 
@@ -99,7 +99,10 @@ def _hopeful(fronts: Fronts, programme: Programme, ahead: list[float], raised: l
     out: Fronts = {}
     for key, vectors in fronts.items():
         rest = raised[most - key[0]]
-        alive = [v for v in vectors if not programme.loses(min(map(add, v[0], ahead)) + rest)]
+        if programme.strict:
+            alive = [v for v in vectors if min(map(add, v[0], ahead)) + rest > programme.slack]
+        else:
+            alive = [v for v in vectors if min(map(add, v[0], ahead)) + rest >= -programme.slack]
         if alive:
             out[key] = alive
     return out
@@ -109,8 +112,11 @@ def _undominated(vectors: list[Vector]) -> list[Vector]:
     if len(vectors) == 1:
         return vectors
     front: list[Vector] = []
-    for v in sorted(vectors, key=lambda one: one[0], reverse=True):
-        if not any(all(p >= q for p, q in zip(o[0], v[0], strict=True)) for o in front):
+    for v in sorted(vectors, key=itemgetter(0), reverse=True):
+        for o in front:
+            if all(map(ge, o[0], v[0])):
+                break
+        else:
             front.append(v)
     return front
 

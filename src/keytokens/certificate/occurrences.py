@@ -51,16 +51,12 @@ def steps(count: int, counts: Counts) -> FloatArray:
 def itemised(ballot: Ballot, occurrences: IntArray, counts: Counts) -> tuple[Ballot, IntArray]:
     """One item per occurrence that adds weight, and the token of each item."""
     _check(ballot, occurrences)
-    token, log_step = [], []
-    for s, c in enumerate(occurrences.tolist()):
-        added = steps(c, counts)
-        added = added[added > 0]
-        token.extend([s] * len(added))
-        log_step.append(np.log(added))
-    index = np.array(token, dtype=np.intp)
+    index = np.arange(len(occurrences)).repeat(occurrences)
+    before = np.arange(len(index)) - (occurrences.cumsum() - occurrences)[index]  # occurrences of the same token
+    step = phi(before + 1, counts) - phi(before, counts)
+    index, step = index[step > 0], step[step > 0]
     unit = ballot.log_weight - np.log(phi(occurrences, counts))
-    log_weight = unit[index] + (np.concatenate(log_step) if log_step else 0.0)
-    return ballot.reweighted(log_weight, ballot.margin[index]), index
+    return ballot.reweighted(unit[index] + np.log(step), ballot.margin[index]), index
 
 
 def sufficient_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: Counts = "raw") -> TokenSet:

@@ -249,8 +249,8 @@ def best_mask(programme: Programme, most: int) -> tuple[int, ...]:
 
 def least_sum(programme: Programme, kept: BoolArray | list[bool]) -> float:
     """Least sum over all masks that spare the words `kept`: the programme without a count of masks."""
-    if programme.order == 2:
-        return _least_sum_pairs(programme, kept)
+    if programme.order == 3:
+        return _least_sum_triples(programme, kept)
     sums = [programme.constant] + [math.inf] * (programme.order - 1)
     for row, stays in zip(programme.rows, kept, strict=True):
         lowest = math.inf if stays else min(sums)
@@ -260,23 +260,26 @@ def least_sum(programme: Programme, kept: BoolArray | list[bool]) -> float:
     return min(sums)
 
 
-def _least_sum_pairs(programme: Programme, kept: BoolArray | list[bool]) -> float:
-    """The same for n = 2, the usual case, written out."""
-    masked, open_ = programme.constant, math.inf
-    for (begins, goes_on), stays in zip(programme.rows, kept, strict=True):
-        lowest = masked if masked < open_ else open_
-        begun, gone_on = masked + begins, open_ + goes_on
-        open_ = begun if begun < gone_on else gone_on
+def _least_sum_triples(programme: Programme, kept: BoolArray | list[bool]) -> float:
+    """The same for n = 3, the usual case, written out: the last word masked, one word after a mask, two or more."""
+    masked, one, more = programme.constant, math.inf, math.inf
+    for (alone, second, third), stays in zip(programme.rows, kept, strict=True):
+        lowest = masked if masked < one else one
+        lowest = lowest if lowest < more else more
+        begun, gone_on = one + second, more + third
+        one = masked + alone
+        more = begun if begun < gone_on else gone_on
         masked = math.inf if stays else lowest
-    return min(masked, open_)
+    return min(masked, one, more)
 
 
 def advanced(sums: list[float], row: list[float]) -> list[float]:
     """Least sums per run length after a word that is not masked."""
     if len(sums) == 1:
         return [sums[0] + row[0]]
-    if len(sums) == 2:
-        return [math.inf, min(sums[0] + row[0], sums[1] + row[1])]
+    if len(sums) == 3:  # the usual case, written out
+        begun, gone_on = sums[1] + row[1], sums[2] + row[2]
+        return [math.inf, sums[0] + row[0], begun if begun < gone_on else gone_on]
     kept = [s + a for s, a in zip(sums, row, strict=True)]
     return [math.inf, *kept[:-2], min(kept[-2:])]
 

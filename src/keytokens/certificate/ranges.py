@@ -28,6 +28,7 @@ __all__ = [
     "drop",
     "guarantee",
     "least_keeping",
+    "probability_of",
     "probability_range",
     "probability_without",
     "range_deleting",
@@ -94,28 +95,31 @@ class Items:
         """The items of a ballot, made once: every range of one document begins with them."""
         made: dict[int, Items] = ballot.__dict__.setdefault("_items", {})
         if rival not in made:
-            made[rival] = cls(ballot.log_weight, ballot.margin[:, rival], False)
-            if ballot.has_sink:
-                made[rival] = cls(
-                    np.append(ballot.log_weight, ballot.sink_log_weight),
-                    np.append(ballot.margin[:, rival], ballot.sink_margin[rival]),
-                    True,
-                )
+            whole = ballot.with_sink
+            made[rival] = cls(whole.log_weight, whole.margin[:, rival], ballot.has_sink)
         return made[rival]
 
     @cached_property
-    def narrow(self) -> bool:
-        return bool(self.log_weight.max() - self.log_weight.min() < NARROW)
+    def _top(self) -> float:
+        return float(self.log_weight.max())
 
     @cached_property
+    def _breadth(self) -> float:
+        return self._top - float(self.log_weight.min())
+
+    @property
+    def narrow(self) -> bool:
+        return self._breadth < NARROW
+
+    @property
     def level(self) -> bool:
         """Weights so close together that a plain mean keeps the digits that its differences from the values need."""
-        return bool(self.log_weight.max() - self.log_weight.min() < LEVEL)
+        return self._breadth < LEVEL
 
     @cached_property
     def weight(self) -> FloatArray:
         """Weights relative to the heaviest item: for narrow documents, where none is lost."""
-        return np.asarray(np.exp(self.log_weight - self.log_weight.max()))
+        return np.asarray(np.exp(self.log_weight - self._top))
 
     @cached_property
     def whole(self) -> Mean:
@@ -200,13 +204,17 @@ def _extremes_keeping(ballot: Ballot, kept: Sequence[int] | IntArray, sign: floa
 def _highest(items: Items, held: BoolArray, sign: float) -> float:
     """Greatest mean of sign * value over the held items and others: those of largest value, while they help."""
     mean = sign * items.mean(held).value
-    entering = np.flatnonzero((sign * items.value > mean) & ~held)  # the mean only grows: the others never enter
-    order = entering[np.argsort(-sign * items.value[entering], kind="stable")]
+    entering = items.value > mean if sign > 0 else items.value < -mean  # the mean only grows: the others never enter
+    entering &= ~held
+    some = entering.nonzero()[0]
+    against = items.value[some] if sign < 0 else -items.value[some]
+    order = some[against.argsort(kind="stable")]
     value = sign * items.value[order]
     if items.narrow:
         weight = items.weight[order]
         base = float(items.weight[held].sum())
-        means = (base * mean + np.cumsum(weight * value)) / (base + np.cumsum(weight))
+        value *= weight
+        means = (base * mean + value.cumsum()) / (base + weight.cumsum())
         return max(mean, float(means.max(initial=mean)))  # the means rise, then fall
     log_weight = items.log_weight[order]
     totals = np.logaddexp.accumulate(np.append(_log_sum(items.log_weight[held]), log_weight))[1:]
@@ -351,16 +359,17 @@ def probability_range(margins: ArrayLike) -> tuple[float, float]:
     (0.5, 0.5)
     """
     low, high = np.asarray(margins, dtype=np.float64).reshape(-1, 2).T
-    return _probability(low), _probability(high)
+    return probability_of(low), probability_of(high)
 
 
 def probability_without(ballot: Ballot, gone: Sequence[int] | IntArray) -> float:
     """The probability of the label once some tokens are deleted."""
     deleted = np.asarray(gone, dtype=np.intp)
-    return _probability(np.array([Items.of(ballot, r).without(deleted).value for r in range(len(ballot.rivals))]))
+    return probability_of(np.array([Items.of(ballot, r).without(deleted).value for r in range(len(ballot.rivals))]))
 
 
-def _probability(margins: FloatArray) -> float:
+def probability_of(margins: FloatArray) -> float:
+    """The probability of the label from its margins over the rivals."""
     if len(margins) == 1:  # the usual case, without the overhead of arrays
         odds = math.exp(-abs(margins[0]))
         return 1 / (1 + odds) if margins[0] >= 0 else odds / (1 + odds)

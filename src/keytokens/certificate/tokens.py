@@ -9,7 +9,6 @@ only *some* rival (still a minimum).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -100,5 +99,5 @@ def _sufficient_two(votes: Duel) -> TokenSet:
     return TokenSet(_as_tuple(chosen), k, k, "minimum", tight)
 
 
-def _as_tuple(indices: Iterable[int]) -> tuple[int, ...]:
-    return tuple(int(i) for i in indices)
+def _as_tuple(indices: IntArray) -> tuple[int, ...]:
+    return tuple(indices.tolist())

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,13 @@ class Duel:
     strict: bool  # the label must have more than N, not merely as much
     may_empty: bool  # a sink makes the empty document an ordinary one
     tokens: int
+
+
+class Voters(NamedTuple):
+    """What can vote, the sink among it."""
+
+    log_weight: FloatArray  # (I,)
+    margin: FloatArray  # (I, R)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +85,17 @@ class Ballot:
         intercepts = np.zeros(classes) if sink_values is None else np.asarray(sink_values, dtype=np.float64)
         if intercepts.shape != (classes,):
             raise refusal("Ballot.of", "sink_values", f"have one entry per class ({classes})", intercepts.shape)
-        rivals = np.delete(np.arange(classes), label)
-        return cls(
-            log_weight=weight,
-            margin=scores[:, [label]] - scores[:, rivals],
-            strict=rivals < label,
-            rivals=rivals,
-            label=int(label),
-            sink_log_weight=float(sink_log_weight),
-            sink_margin=intercepts[label] - intercepts[rivals],
-        )
+        return cls.trusted(weight, scores, int(label), float(sink_log_weight), intercepts)
+
+    @classmethod
+    def trusted(
+        cls, log_weight: FloatArray, values: FloatArray, label: int, sink_log_weight: float, sink_values: FloatArray
+    ) -> Ballot:
+        """The same from arrays that a model made: nothing is checked."""
+        rivals, strict = _rivals(values.shape[1], label)
+        own, others = values[:, label : label + 1], values[:, rivals]
+        sink_margin = sink_values[label] - sink_values[rivals]
+        return cls(log_weight, own - others, strict, rivals, label, sink_log_weight, sink_margin)
 
     @property
     def tokens(self) -> int:
@@ -99,9 +107,15 @@ class Ballot:
         return self.sink_log_weight > -math.inf
 
     @cached_property
-    def log_size(self) -> FloatArray:
-        """(T, R) log |h_s|: -inf where a token is neutral."""
-        return self.log_weight[:, None] + _log_abs(self.margin)
+    def with_sink(self) -> Voters:
+        """The tokens and, last, the sink where there is one."""
+        if not self.has_sink:
+            return Voters(self.log_weight, self.margin)
+        log_weight = np.empty(self.tokens + 1)
+        log_weight[:-1], log_weight[-1] = self.log_weight, self.sink_log_weight
+        margin = np.empty((self.tokens + 1, len(self.rivals)), order="F")
+        margin[:-1], margin[-1] = self.margin, self.sink_margin
+        return Voters(log_weight, margin)
 
     @cached_property
     def duels(self) -> tuple[Duel, ...]:
@@ -117,6 +131,16 @@ class Ballot:
         return Ballot(log_weight, margin, self.strict, self.rivals, self.label, self.sink_log_weight, self.sink_margin)
 
 
+@cache
+def _rivals(classes: int, label: int) -> tuple[IntArray, BoolArray]:
+    """The other classes, and which of them win ties."""
+    rivals = np.delete(np.arange(classes), label)
+    strict = rivals < label
+    for one in (rivals, strict):
+        one.flags.writeable = False
+    return rivals, strict
+
+
 def _check(weight: FloatArray, scores: FloatArray, label: int) -> None:
     if weight.ndim != 1 or scores.ndim != 2 or len(weight) != len(scores):
         raise refusal("Ballot.of", "values", "have one row per token and one column per class", scores.shape)
@@ -129,8 +153,11 @@ def _check(weight: FloatArray, scores: FloatArray, label: int) -> None:
 
 
 def _log_abs(x: FloatArray) -> FloatArray:
+    size = np.abs(x)
+    if size.all():  # nearly always, and dearer than the logarithms is to say that 0 is all right
+        return np.asarray(np.log(size))
     with np.errstate(divide="ignore"):
-        return np.log(np.abs(x))
+        return np.asarray(np.log(size))
 
 
 def _duel(ballot: Ballot, rival: int) -> Duel:
@@ -140,21 +167,15 @@ def _duel(ballot: Ballot, rival: int) -> Duel:
     sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose the opponent of
     the pair (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
     """
-    margin = np.append(ballot.margin[:, rival], ballot.sink_margin[rival])
-    log_weight = np.append(ballot.log_weight, ballot.sink_log_weight)
-    votes = relative_votes(log_weight, margin)
-    h, sink_vote = votes[:-1], float(votes[-1])
-    supporters = np.flatnonzero(h > 0)
-    order = supporters[np.argsort(-ballot.log_size[supporters, rival], kind="stable")]
-    return Duel(
-        order=order,
-        support=h[order],
-        given=max(sink_vote, 0.0),
-        against=-math.fsum([*h[h < 0].tolist(), min(sink_vote, 0.0)]),
-        strict=bool(ballot.strict[rival]),
-        may_empty=ballot.has_sink,
-        tokens=ballot.tokens,
-    )
+    log_weight, margins = ballot.with_sink
+    margin = margins[:, rival]
+    size = log_weight + _log_abs(margin)
+    h = _relative_votes(log_weight, margin, size)
+    against = -math.fsum(h[h < 0].tolist())
+    given = max(float(h[-1]), 0.0) if ballot.has_sink else 0.0
+    supporters = (h[: ballot.tokens] > 0).nonzero()[0]
+    order = supporters[(-size[supporters]).argsort(kind="stable")]
+    return Duel(order, h[order], given, against, bool(ballot.strict[rival]), ballot.has_sink, ballot.tokens)
 
 
 def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
@@ -164,17 +185,26 @@ def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
     e^300 only the log size counts, cut to [-690, 600], which changes no comparison with a sum of opponents that
     contains the scale itself.
     """
-    size = log_weight + _log_abs(margin)
-    if not len(size) or size.max() == -math.inf:
-        return np.zeros_like(size)
+    return _relative_votes(log_weight, margin, log_weight + _log_abs(margin))
+
+
+def _relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray) -> FloatArray:
+    """The same where log |h_s| is known."""
+    if not len(size):
+        return np.zeros(0)
     opposed = np.where(margin < 0, size, -math.inf)
-    anchor = int((opposed if opposed.max() > -math.inf else size).argmax())
+    anchor = opposed.argmax()
+    if opposed[anchor] == -math.inf:
+        anchor = size.argmax()
+    if size[anchor] == -math.inf:
+        return np.zeros_like(size)
     shift = log_weight - log_weight[anchor]
+    if shift.min() >= -300.0 and shift.max() <= 300.0:
+        return np.asarray(margin * np.exp(shift))
     h = margin * np.exp(np.clip(shift, -300.0, 300.0))
     far = np.abs(shift) > 300.0
-    if far.any():
-        apart = np.exp(np.clip(size[far] - size[anchor], -690.0, 600.0)) * abs(margin[anchor])
-        h[far] = np.sign(margin[far]) * np.where(size[far] > -math.inf, np.maximum(apart, 1e-305), 0.0)
+    apart = np.exp(np.clip(size[far] - size[anchor], -690.0, 600.0)) * abs(margin[anchor])
+    h[far] = np.sign(margin[far]) * np.where(size[far] > -math.inf, np.maximum(apart, 1e-305), 0.0)
     return np.asarray(h)
 
 
@@ -195,9 +225,10 @@ Lead = tuple[int, float]  # sign and log size of a difference of scores, up to t
 
 
 def _lead(ballot: Ballot, rival: int) -> Lead:
-    margin = np.append(ballot.margin[:, rival], ballot.sink_margin[rival])
-    size = np.append(ballot.log_weight, ballot.sink_log_weight) + _log_abs(margin)
-    top = float(size.max())
+    log_weight, margins = ballot.with_sink
+    margin = margins[:, rival]
+    size = log_weight + _log_abs(margin)
+    top = float(size.max(initial=-math.inf))
     if top == -math.inf:
         return 0, -math.inf
     votes = np.sign(margin) * np.exp(size - top)

@@ -6,7 +6,7 @@
 from .bag import BagCertificate, BagExplanation, Instance, InstanceSet
 from .certificate import Proof
 from .record import Explained
-from .text import Certificate, Document, Explanation, FormalItem, FormalSet, KeyToken, TokenUse
+from .text import Certificate, Document, Explanation, FormalItem, FormalSet, KeyToken, TokenUse, TokenUses
 
 __all__ = [
     "BagCertificate",
@@ -23,6 +23,7 @@ __all__ = [
     "Proof",
     "Record",
     "TokenUse",
+    "TokenUses",
 ]
 
 Record = Explanation | BagExplanation  # what pages and terminal show

@@ -16,10 +16,12 @@ def shares(log_weight: NDArray[Any]) -> NDArray[Any]:
     >>> shares(np.array([1000.0, 1000.0, -np.inf])).tolist()
     [0.5, 0.5, 0.0]
     """
-    if not len(log_weight) or log_weight.max() == -np.inf:
+    top = log_weight.max(initial=-np.inf)
+    if top == -np.inf:
         return np.zeros(len(log_weight))
-    W = np.exp(log_weight - log_weight.max())
-    return np.asarray(W / W.sum())
+    W = np.exp(log_weight - top)
+    W /= W.sum()
+    return W
 
 
 def holding_half(attention: NDArray[Any]) -> NDArray[np.bool_]:
@@ -31,6 +33,6 @@ def holding_half(attention: NDArray[Any]) -> NDArray[np.bool_]:
     if not len(attention):
         return np.zeros(0, np.bool_)
     order = np.sort(attention)[::-1]
-    held = np.cumsum(order)
-    least = order[int(np.searchsorted(held, held[-1] / 2 * (1 - 1e-12)))]
+    held = order.cumsum()
+    least = order[held.searchsorted(held[-1] / 2 * (1 - 1e-12))]
     return np.asarray(attention >= least)

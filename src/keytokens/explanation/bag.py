@@ -46,7 +46,7 @@ class InstanceSet(ProvedSet[int]):
 
     @property
     def indices(self) -> tuple[int, ...]:
-        return self.items
+        return tuple(self.items)
 
     def to_dict(self) -> dict[str, Any]:
         return {"indices": list(self.items), **self._proved()}

@@ -33,6 +33,8 @@ class Proof:
     gone: TokenSet  # the flip set
     items: int  # how many there are
     silent: str = ""  # why nothing is proved, if so
+    # over the only rival, if they are known already: the least with the sufficient set, and that without the flip set
+    margins: tuple[float, float] | None = None
 
     unit: ClassVar[str]  # what items are called, in the plural
     leaves: ClassVar[str]  # what a deletion must leave where there is no sink
@@ -94,8 +96,9 @@ class Proof:
         """The least of these probabilities, and, since nothing may be deleted too, never above that of the whole."""
         if self._proved is None:
             return None
-        margins = proofs.least_keeping(self._proved, self.kept.indices)
-        return min(proofs.probability_range(np.stack([margins, margins], axis=1))[0], self.prediction.probability)
+        known = self.margins
+        margins = np.array(known[:1]) if known else proofs.least_keeping(self._proved, self.kept.indices)
+        return min(proofs.probability_of(margins), self.prediction.probability)
 
     @functools.cached_property
     def deleting(self) -> dict[int, tuple[float, float]]:
@@ -133,6 +136,8 @@ class Proof:
         """Of the label, once the flip set is deleted."""
         if self._proved is None or self.gone.status == "none":
             return None
+        if self.margins is not None:
+            return proofs.probability_of(np.array(self.margins[1:]))
         return proofs.probability_without(self._proved, self.gone.indices)
 
     @property

@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 class ProvedSet(Sequence[Item], Generic[Item]):
     """The items of a formal set, most decisive first (words: in text order), and what is proved of its size."""
 
-    items: tuple[Item, ...]
+    items: Sequence[Item]  # of a text: made when one is read
     size: int
     lower: int  # no smaller set than this does the same
     status: str  # "minimum", "subset-minimal", "bounds" (between lower and size) or "none"

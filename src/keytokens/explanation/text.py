@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from .. import certificate as proofs
 from ..certificate import Ballot, Counts, Sentence, TokenSet, WordSet
-from .attention import holding_half, shares
+from .attention import holding_half
 from .certificate import Proof
+from .later import Later
 from .prediction import Prediction
 from .record import Explained
 from .sets import ProvedSet
+from .together import Together
 
-__all__ = ["Certificate", "Document", "Explanation", "FormalItem", "FormalSet", "KeyToken", "TokenUse"]
+__all__ = ["Certificate", "Document", "Explanation", "FormalItem", "FormalSet", "KeyToken", "TokenUse", "TokenUses"]
 
 Span = tuple[int, int]
 
@@ -37,6 +39,29 @@ class TokenUse(NamedTuple):
 
 # TokenUse._make without its Python frame: there are hundreds of tokens in a text
 _named_row: Callable[[Iterable[Any]], TokenUse] = functools.partial(tuple.__new__, TokenUse)
+
+
+class TokenUses(Later[TokenUse]):
+    """Every occurrence of a known token, in text order: rows that are made when one is read, or arrays at once."""
+
+    def __init__(self, names: Sequence[str], token: NDArray[np.intp], **columns: NDArray[Any]) -> None:
+        super().__init__(len(token), self._rows)
+        self._names, self._token = names, token
+        self.start: NDArray[np.intp] = columns["start"]  # each (O,), with what `TokenUse` says
+        self.end: NDArray[np.intp] = columns["end"]
+        self.attention: NDArray[Any] = columns["attention"]
+        self.value: NDArray[Any] = columns["value"]
+        self.contribution: NDArray[Any] = columns["contribution"]
+        self.selected: NDArray[np.bool_] = columns["selected"]
+
+    @property
+    def text(self) -> list[str]:
+        names = self._names
+        return [names[t] for t in self._token.tolist()]
+
+    def _rows(self) -> Iterable[TokenUse]:
+        columns = (self.start, self.end, self.attention, self.value, self.contribution, self.selected)
+        return map(_named_row, zip(self.text, *(column.tolist() for column in columns), strict=True))
 
 
 class KeyToken(NamedTuple):
@@ -106,6 +131,21 @@ class Explanation(Explained):
     """Why one text got its label: exact contributions, formal sets, and the certificate."""
 
     document: Document
+    read_with: tuple[Together, int, int] | None = None  # texts, which of them this is, and its first occurrence
+
+    @functools.cached_property
+    def _place(self) -> tuple[Together, int, int]:
+        if self.read_with is not None:
+            return self.read_with
+        d = self.document
+        ends, winner = np.array([0, len(d.log_weight)]), np.array([self.prediction.winner])
+        alone = (d.log_weight, d.values, d.occurrences, d.token, ends, d.sink_log_weight, d.sink_values, winner)
+        return Together(*alone), 0, 0
+
+    def _own(self, of_tokens: NDArray[Any]) -> NDArray[Any]:
+        """What belongs to this text of what is known of all tokens."""
+        together, text, _ = self._place
+        return of_tokens[together.token_ends[text] : together.token_ends[text + 1]]
 
     @functools.cached_property
     def prediction(self) -> Prediction:
@@ -118,8 +158,8 @@ class Explanation(Explained):
     @functools.cached_property
     def _attention(self) -> tuple[NDArray[Any], float]:
         """Q of each token, and of the sink; they add up to 1."""
-        Q = shares(np.append(self.document.log_weight, self.document.sink_log_weight))
-        return Q[:-1], float(Q[-1])
+        together, text, _ = self._place
+        return self._own(together.attention), together.sink_attention(text)
 
     @property
     def sink(self) -> float:
@@ -128,35 +168,44 @@ class Explanation(Explained):
 
     @functools.cached_property
     def _contributions(self) -> NDArray[Any]:
-        return self._attention[0] * self.document.values[:, self.prediction.explained]
+        return self._own(self._place[0].contributions)
 
     @functools.cached_property
-    def tokens(self) -> tuple[TokenUse, ...]:
+    def tokens(self) -> TokenUses:
         """Every occurrence of a known token, in text order."""
         d = self.document
-        share = self._attention[0] / d.occurrences
-        value = d.values[:, self.prediction.explained]
-        columns = (share, value, share * value, holding_half(self._attention[0]))
-        names = [d.names[t] for t in d.token.tolist()]
-        rows = zip(names, *self._ends, *(column[d.token].tolist() for column in columns), strict=True)
-        return tuple(map(_named_row, rows))
+        together, _, first = self._place
+        attention, value, contribution = together.uses
+        own = slice(first, first + len(d.token))
+        return TokenUses(
+            d.names,
+            d.token,
+            start=d.words[d.first, 0],
+            end=d.words[d.first + d.size - 1, 1],
+            attention=attention[own],
+            value=value[own],
+            contribution=contribution[own],
+            selected=holding_half(self._attention[0])[d.token],
+        )
 
     @functools.cached_property
-    def _ends(self) -> tuple[list[int], list[int]]:
-        """Starts and ends of every occurrence."""
-        d = self.document
-        return d.words[d.first, 0].tolist(), d.words[d.first + d.size - 1, 1].tolist()
-
-    @functools.cached_property
-    def _by_token(self) -> tuple[list[int], list[int]]:
-        """Occurrences sorted by token, in text order; those of token i stand at ends[i] : ends[i + 1]."""
-        ends = np.concatenate([[0], np.cumsum(self.document.occurrences)])
-        return np.argsort(self.document.token, kind="stable").tolist(), ends.tolist()
+    def _spans(self) -> list[list[Span]]:
+        """Of every token, where it occurs, in text order."""
+        places: list[list[Span]] = [[] for _ in self.document.names]
+        uses = self.tokens
+        for token, *span in zip(self.document.token.tolist(), uses.start.tolist(), uses.end.tolist(), strict=True):
+            places[token].append((span[0], span[1]))
+        return places
 
     @functools.cached_property
     def _ballot(self) -> Ballot:
         d = self.document
-        return Ballot.of(d.log_weight, d.values, self.prediction.winner, d.sink_log_weight, d.sink_values)
+        return Ballot.trusted(d.log_weight, d.values, self.prediction.winner, d.sink_log_weight, d.sink_values)
+
+    @functools.cached_property
+    def _sets(self) -> tuple[TokenSet, TokenSet]:
+        together, text, _ = self._place
+        return together.sets(text) or super()._sets
 
     @functools.cached_property
     def _sentence(self) -> Sentence:
@@ -184,26 +233,27 @@ class Explanation(Explained):
         return self._words_of(proofs.flip_words(self._sentence) if len(self.document.names) else None)
 
     def _tokens_of(self, found: TokenSet) -> FormalSet:
-        order, bounds = self._by_token
-        starts, ends = self._ends
-        names, contributions = self.document.names, self._contributions.tolist()
-        items = []
-        for i in found.indices:
-            own = tuple([(starts[o], ends[o]) for o in order[bounds[i] : bounds[i + 1]]])
-            items.append(FormalItem(names[i], *own[0], own, contributions[i]))
         after = self.prediction.name(found.label_after)
-        return FormalSet(tuple(items), found.size, found.lower, found.status, "tokens", found.tight, after)
+        items = Later(len(found.indices), functools.partial(self._items, found.indices))
+        return FormalSet(items, found.size, found.lower, found.status, "tokens", found.tight, after)
+
+    def _items(self, tokens: Sequence[int]) -> Iterable[FormalItem]:
+        names, places, contributions = self.document.names, self._spans, self._contributions.tolist()
+        for i in tokens:
+            yield FormalItem(names[i], *places[i][0], tuple(places[i]), contributions[i])
 
     def _words_of(self, found: WordSet | None) -> FormalSet:
         if found is None:
             return FormalSet((), 0, 0, "none", "words")
-        text, words, touching = self.text, self.document.words, self._touching
-        items = []
-        for word in found.positions:
-            start, end = words[word].tolist()
-            items.append(FormalItem(text[start:end], start, end, ((start, end),), float(touching[word])))
         after = self.prediction.name(found.label_after)
-        return FormalSet(tuple(items), found.size, found.lower, found.status, "words", found.tight, after)
+        items = Later(len(found.positions), functools.partial(self._word_items, found.positions))
+        return FormalSet(items, found.size, found.lower, found.status, "words", found.tight, after)
+
+    def _word_items(self, positions: Sequence[int]) -> Iterable[FormalItem]:
+        text, words, touching = self.text, self.document.words, self._touching
+        for word in positions:
+            start, end = words[word].tolist()
+            yield FormalItem(text[start:end], start, end, ((start, end),), float(touching[word]))
 
     @functools.cached_property
     def _touching(self) -> NDArray[Any]:
@@ -222,7 +272,8 @@ class Explanation(Explained):
         votes = self._ballot
         why = "the intercept alone decides" if votes.has_sink else "the label is the most frequent one"
         silent = "" if votes.tokens else f"The text has no known token: {why}."
-        return Certificate(self.prediction, votes, *self._sets, votes.tokens, silent)
+        together, text, _ = self._place
+        return Certificate(self.prediction, votes, *self._sets, votes.tokens, silent, together.margins(text))
 
     def to_dict(self, words: bool = True) -> dict[str, Any]:
         """Everything, as plain data for JSON; without the sets of words, which take longest, if they are not wanted."""

@@ -154,6 +154,31 @@ class Vocabulary:
             start += len(level_keys)
         return cls(tuple(spelled), keys[where], tuple(levels), np.concatenate(columns))
 
+    def trimmed(self) -> Vocabulary:
+        """The same tokens in the same columns, without the nodes that lead to none.
+
+        What is left keeps its order: keys made of new numbers rise as those of the old ones did.
+        """
+        needed = self.column >= 0
+        n_words = len(self.words)
+        for level in reversed(self.levels):
+            own = needed[level.start : level.start + len(level.keys)]
+            prefix, last = np.divmod(level.keys[own], np.uint64(n_words))
+            needed[prefix.astype(np.intp)] = True
+            needed[last.astype(np.intp)] = True
+        number = np.cumsum(needed, dtype=np.int64) - 1
+        kept = np.flatnonzero(needed[:n_words])
+        levels: list[Level] = []
+        for level in self.levels:
+            left = np.flatnonzero(needed[level.start : level.start + len(level.keys)])
+            if not len(left):
+                break
+            prefix, last = np.divmod(level.keys[left], np.uint64(n_words))
+            keys = number[prefix.astype(np.intp)] * len(kept) + number[last.astype(np.intp)]
+            levels.append(Level(int(number[level.start + left[0]]), keys.astype(np.uint64)))
+        words = tuple(self.words[word] for word in kept.tolist())
+        return Vocabulary(words, self.word_keys[kept], tuple(levels), self.column[needed])
+
     def grid(self, words: Words) -> Ids:
         """(words, n) the column of the n-gram of 1, 2, ... words that begins at each word, -1 where none is known.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ _LOWER = bytes(range(256)).lower()
 _CLASS = np.concatenate([class_table()[:128], np.ones(128, np.uint8)]).tobytes()  # beyond ASCII all bytes are letters
 _KEEP = np.array([(1 << 8 * size) - 1 for size in range(8)] + [2**64 - 1], np.uint64)  # the low bytes of a key
 _LONG = np.uint64(1 << 63)
+_HUGE = 4096  # bytes
 # the constants of `_mix`, as arrays: with a few words at a time, half of its time went to wrapping plain numbers
 _SHIFTS = np.array(32, np.uint64), np.array(29, np.uint64)
 _FACTORS = tuple(np.array(f, np.uint64) for f in (0xD6E8FEB86659FD93, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F))
@@ -86,7 +88,11 @@ def keys_of_slices(low: bytes, starts: NDArray[np.intp], sizes: NDArray[np.intp]
     eight = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
     keys: Keys = eight[starts]
     keys &= _KEEP[np.minimum(sizes, 8)]
-    long = (sizes > 8).nonzero()[0]
+    huge = (sizes > _HUGE).nonzero()[0]
+    for at in huge.tolist():  # one by one: eight bytes at a time would take a second for every few hundred kilobytes
+        word = low[starts[at] : starts[at] + sizes[at]]
+        keys[at] = np.uint64(int.from_bytes(blake2b(word, digest_size=8).digest(), "little")) | _LONG
+    long = ((sizes > 8) & (sizes <= _HUGE)).nonzero()[0]
     if len(long):
         place, left, hashed = starts[long], sizes[long], keys[long]
         some: NDArray[np.intp] | slice = slice(None)

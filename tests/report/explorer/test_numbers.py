@@ -215,9 +215,7 @@ def tied_model(n_classes: int, sink: float, options: dict[str, object], seed: in
     rng = np.random.RandomState(seed)
     words = [f"w{k}" for k in range(10)]
     texts = [" ".join(rng.choice(words, 8)) for _ in range(8 * n_classes)]
-    clf = KeyTokenClassifier((1, 2), threads=1, max_iter=1, min_df=1, **options).fit(
-        texts, np.arange(len(texts)) % n_classes
-    )
+    clf = KeyTokenClassifier(threads=1, max_iter=1, min_df=1, **options).fit(texts, np.arange(len(texts)) % n_classes)
     V = len(clf.vocabulary_)
     rows = 1 if n_classes == 2 else n_classes
     clf.attention_ = np.log(rng.choice([1.0, 2.0, 4.0], V))

@@ -1,6 +1,6 @@
 // Sufficient sets against several rivals (keytokens/certificate/cover.py): every rival asks for 1, in units of its
 // opposition. Greedy, then one pass of deletions; below it the largest two-class minimum and, only if that does not
-// meet the size, a linear programme.
+// meet the size, a look at every single token and a linear programme.
 
 import { beats, fewestKept } from "./duels.js";
 import { leastCoverRelaxed } from "./simplex.js";
@@ -14,7 +14,13 @@ export function leastCover(duels, least) {
   let kept = pruned(demand, greedy(demand, []));
   const alone = duels.map(fewestKept);
   let lower = Math.max(least, 0, ...alone.filter(Boolean).map((found) => found.size));
-  const tight = alone.some((found) => found === null || found.tight) || hangs(demand, kept);
+  let tight = alone.some((found) => found === null || found.tight) || hangs(demand, kept);
+  if (kept.length > 1 && lower <= 1) {
+    const one = byOne(demand);
+    tight ||= one.tight;
+    if (one.token < 0) lower = 2;
+    else [kept, lower] = [[one.token], 1];
+  }
   if (kept.length > lower) {
     const relaxed = relaxation(demand, kept);
     if (relaxed) {
@@ -24,6 +30,7 @@ export function leastCover(duels, least) {
       const rounded = pruned(demand, greedy(demand, start));
       if (rounded.length < kept.length && met(demand, rounded)) kept = rounded;
     }
+    tight ||= hangs(demand, kept);
   }
   return { tokens: kept, lower: Math.min(lower, kept.length), tight };
 }
@@ -107,6 +114,21 @@ function hangs(demand, kept) {
   return around.some((tokens) =>
     heldBy(demand, tokens).some((sum, r) => demand.opposed[r] && Math.abs(sum - demand.target[r]) <= ROUNDING),
   );
+}
+
+/** The most decisive token that beats every rival by itself, -1 if there is none; and whether that hangs on rounding. */
+function byOne(demand) {
+  const worth = decisive(demand);
+  let token = -1;
+  let tight = false;
+  demand.share.forEach((_, t) => {
+    const held = heldBy(demand, [t]);
+    const enough = demand.target.map((_, r) => meets(demand, held, r));
+    const tie = demand.target.map((goal, r) => demand.opposed[r] && Math.abs(held[r] - goal) <= ROUNDING);
+    tight ||= tie.some(Boolean) && enough.every((is, r) => is || tie[r]);
+    if (enough.every(Boolean) && (token < 0 || worth[t] > worth[token])) token = t;
+  });
+  return { token, tight };
 }
 
 /** An optimum of: least sum x with 0 <= x <= 1 and, for each rival, sum of x share >= what is missing. */

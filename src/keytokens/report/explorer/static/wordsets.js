@@ -1,6 +1,7 @@
 // Fewest words to mask so that the label changes, fewest to keep so that it cannot (keytokens/certificate/words.py).
 // Raw counts: exact for two classes. Log and binary counts with n >= 2: a lower bound and a verified set, "minimum"
-// where they meet. Python may go on to an integer programme where no mask was found; the page then leaves the bound.
+// where they meet. Where no mask was found Python goes on to an integer programme; the page tries all masks of a short
+// text, and of a longer one leaves the bound.
 
 import { fewestKeptWords } from "./keeping.js";
 import { flipOccurrences, sufficientOccurrences } from "./occurrences.js";
@@ -10,6 +11,7 @@ import { fewestMasks, leastSum, pricedMasks } from "./programme.js";
 const TRIMMING = 1000000; // words read while a set is trimmed; beyond it a longer set is reported
 const WIDEST = 1000000; // words times kept words: above it a search for the fewest kept words is not begun
 const ROUNDS = 10; // how often shares are moved to raise the lower bound
+const SHORT = 10; // words of a text all of whose masks can be tried
 
 const NO_WORDS = { positions: [], size: 0, lower: 0, status: "none", tight: false, labelAfter: null };
 
@@ -76,7 +78,21 @@ function between(phrase, r, most) {
     if (best !== null && lower >= best.length) break;
     shares = phrase.movedShares(shares, found.words, 1 / (turn + 2));
   }
+  if (best === null && phrase.length <= SHORT) {
+    best = firstOfAll(phrase);
+    return { words: best, lower, complete: best === null, tight: true };
+  }
   return { words: best, lower, complete: false, tight };
+}
+
+/** Fewest words whose masking changes the label, to any other, by trying all masks; null if there are none. */
+function firstOfAll(phrase) {
+  let best = null;
+  for (let code = 1; code < 1 << phrase.length; code++) {
+    const words = Array.from({ length: phrase.length }, (_, i) => i).filter((i) => code & (1 << i));
+    if ((best === null || words.length < best.length) && phrase.changes(words)) best = words;
+  }
+  return best;
 }
 
 /** The mask, if it truly changes the label, without the words that it does not need. */

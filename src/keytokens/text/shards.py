@@ -1,0 +1,201 @@
+"""The vocabulary and the counts of texts that lie in several places: the steps of `building`, one shard at a time.
+
+A shard is a run of consecutive texts. What leaves it is small (distinct words, n-grams with their numbers of texts), is
+merged somewhere and comes back as a numbering:
+
+    texts -> readings -> words of a shard         merge_words, number_words
+          -> tallies of n words -> ranges         merge_ranges, join_ranges      for n = 1, 2, ...
+          -> rows of counts
+
+A function changes nothing that it is given, so that any step may be made again, by any other machine. What is merged
+are sums of integers and sorted sets: the answer is that of `build`, whatever the shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .building import (
+    Grams,
+    Limits,
+    MemoryRoom,
+    Shard,
+    _made,
+    _Piece,
+    _pieces,
+    _read,
+    _Reading,
+    assemble,
+    bounds_of_ranges,
+    choose,
+    first_tallies,
+    joined,
+    merged,
+    merged_ranges,
+    most_frequent_first,
+    next_tallies,
+    packed,
+    rank_of,
+    vocabulary_of,
+)
+from .shelves import Item, MemoryShelf
+from .tables import Ids, Keys, factorise
+from .vocabulary import Vocabulary
+
+__all__ = [
+    "LentShelf",
+    "Numbering",
+    "WordCounts",
+    "advance",
+    "begin",
+    "bounds",
+    "columns",
+    "cut",
+    "join_ranges",
+    "merge_ranges",
+    "merge_words",
+    "number_words",
+    "read_shard",
+    "rows_of",
+    "vocabulary",
+    "words_of",
+]
+
+
+class LentShelf(MemoryShelf[Item]):
+    """One that others may use as well: nothing is taken off it."""
+
+    def drop(self, at: int) -> None:
+        """It stays where it is."""
+
+    def close(self) -> None:
+        """All stays where it is."""
+
+
+Readings = LentShelf[_Reading]
+
+
+@dataclass(frozen=True, eq=False)
+class WordCounts:
+    """Distinct words: how often each occurs, and how it is spelled."""
+
+    keys: Keys
+    times: NDArray[np.int64]
+    letters: NDArray[np.uint8]  # one word after the other
+    sizes: Ids  # bytes of each
+    n_texts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """The numbers of all words: keys[i], in increasing order of keys, has the number rank[i], -1 for a mask."""
+
+    keys: Keys
+    rank: Ids
+    n_words: int
+
+
+def read_shard(texts: Sequence[str], threads: int = 1) -> Readings:
+    """The words of a shard, in pieces."""
+    pieces = _pieces(texts)
+    readings: Readings = _made(LentShelf, _Reading, len(pieces), threads, lambda at: _read(texts[pieces[at]]))
+    return readings
+
+
+def words_of(readings: Readings) -> WordCounts:
+    """The distinct words of a shard."""
+    found = [readings.get(at) for at in range(len(readings))]
+    return merge_words(
+        [WordCounts(one.keys, one.times.astype(np.int64), one.letters, one.sizes, len(one.ends)) for one in found]
+    )
+
+
+def merge_words(parts: Sequence[WordCounts]) -> WordCounts:
+    """The distinct words of several shards."""
+    none = WordCounts(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int32), 0)
+    parts = [none, *parts]
+    keys, times, letters, sizes = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("keys", "times", "letters", "sizes")
+    )
+    where, number = factorise(keys)
+    total = np.zeros(len(where), np.int64)
+    np.add.at(total, number, times)
+    starts = np.cumsum(sizes, dtype=np.int64) - sizes
+    own = sizes[where]
+    begins = np.cumsum(own, dtype=np.int64) - own
+    place = np.repeat(starts[where] - begins, own) + np.arange(int(own.sum()))
+    return WordCounts(keys[where], total, letters[place], own, sum(part.n_texts for part in parts))
+
+
+def number_words(found: WordCounts) -> Numbering:
+    """Most frequent first, then by key."""
+    sort = np.argsort(found.keys)
+    keys = found.keys[sort]
+    order = most_frequent_first(keys, found.times[sort])
+    return Numbering(keys, rank_of(len(keys), order), len(order))
+
+
+def begin(readings: Readings, numbering: Numbering, threads: int = 1) -> Shard:
+    """The texts in the numbers of their words, and the words tallied."""
+
+    def renumber(at: int) -> _Piece:
+        reading = readings.get(at)
+        number = numbering.rank[np.searchsorted(numbering.keys, reading.keys)]
+        return _Piece(number[reading.words], reading.ends)
+
+    texts = _made(LentShelf, _Piece, len(readings), threads, renumber)
+    return first_tallies(texts, numbering.n_words, threads, LentShelf)
+
+
+def bounds(shard: Shard, n_ranges: int) -> Keys:
+    """Of so many ranges of n-grams; any shard will do, but they are of about the same size for its own n-grams."""
+    return bounds_of_ranges(shard.tallies, n_ranges)
+
+
+def cut(shard: Shard, ends: Keys, threads: int = 1) -> list[Keys]:
+    """For each range the n-grams of a shard, each packed with its number of texts."""
+    return [packed(found) for found in merged_ranges(shard.tallies, ends, 1, threads)]
+
+
+def merge_ranges(parts: Sequence[Keys], least: int) -> Grams:
+    """One range of n-grams of all shards, without those in fewer texts."""
+    return merged(parts, least)
+
+
+def join_ranges(ranges: Sequence[Grams]) -> Grams:
+    """All ranges, in their order."""
+    return joined(ranges)
+
+
+def advance(shard: Shard, found: Grams, limits: Limits, threads: int = 1) -> Shard:
+    """The n-grams that were found become entries, those of one word more are tallied."""
+    return next_tallies(shard, found, limits, threads, LentShelf)
+
+
+def columns(grams: Sequence[Grams], limits: Limits, n_texts: int) -> Ids:
+    """The column of every node, -1 for those that are no token."""
+    return choose([found.texts for found in grams], limits, n_texts)
+
+
+def rows_of(
+    shard: Shard, column: Ids, weigh: Callable[[NDArray[np.float32]], NDArray[Any]], threads: int = 1
+) -> sparse.csr_matrix:
+    """The counts of a shard, weighed."""
+    return assemble(shard, column, threads, MemoryRoom, weigh)[0]
+
+
+def vocabulary(found: WordCounts, grams: Sequence[Keys], column: Ids) -> Vocabulary:
+    """The vocabulary of all shards, from the keys of every order."""
+    order = most_frequent_first(found.keys, found.times)
+    ends = np.cumsum(found.sizes, dtype=np.int64)
+    low = found.letters.tobytes()
+    starts, stops = (ends - found.sizes)[order].tolist(), ends[order].tolist()
+    spelled = b"\n".join([low[i:j] for i, j in zip(starts, stops, strict=True)])
+    words = tuple(spelled.decode("utf-8").split("\n")) if len(order) else ()
+    return vocabulary_of(words, found.keys[order], list(grams), column)
