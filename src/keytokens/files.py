@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import IO
 
 from .errors import OutputError
 
-__all__ = ["replacing", "sync_folder", "writing", "write_new", "write_whole"]
+__all__ = ["plain_content", "replacing", "sync_folder", "writing", "write_new", "write_whole"]
 
 
 @contextmanager
@@ -66,6 +67,25 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 beside.unlink()
             raise
         sync_folder(path.parent)
+
+
+def plain_content(path: Path, most: int) -> bytes | None:
+    """The bytes of a plain file, if they are no more than so many; None for more, and for a link, a pipe or a device.
+
+    A pipe would hold the reader for ever, a device may have no end, and a link may lead anywhere.
+    """
+    if path.is_symlink():
+        return None
+    flags = [getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY")]
+    handle = os.open(path, os.O_RDONLY | sum(flags))
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            return None
+        with open(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:

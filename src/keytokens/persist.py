@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -27,16 +28,19 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from .bags import BagClassifier
+from .bags.features import FARTHEST
 from .classifier import KeyTokenClassifier, frozen
 from .compression import NUMBERS, pack, unpack
-from .errors import InputError, ModelError, shorten
-from .files import sync_folder, write_new, write_whole, writing
+from .core.bags import LARGEST
+from .errors import InputError, ModelError, refusal, shorten
+from .files import plain_content, sync_folder, write_new, write_whole, writing
 from .parallel import ordered_map
 from .text import Vocabulary
 
 __all__ = ["FORMATS", "load", "save", "size_on_disk"]
 
 FORMATS = (1, 2)
+_AMOUNTS = ("mean_attention", "class_counts")
 _ARRAYS = ("attention", "values", "intercept", "empty", "log_sink", "mean_attention", "class_counts")
 _NAMES = {
     "arrays": re.compile(r"arrays-[0-9a-f]{16}\.safetensors"),
@@ -52,12 +56,17 @@ _ENDINGS = {
 }
 _LARGEST_JSON = 64 * 2**20
 _LARGEST_INFLATED = 256 * 2**20
+_SWELLING = 200  # times: no more is inflated from a file, beside the first megabyte
+_LARGEST_NUMBER = 1e100  # so that products and sums stay finite
+_LONGEST = 1000  # words of a token
 _ATTEMPTS = 20  # to read a model that others keep replacing
 
 
 def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a directory; an earlier model there is replaced in one instant."""
     folder = Path(path)
+    if isinstance(model, KeyTokenClassifier) and model.vocabulary_.order > _LONGEST:
+        raise refusal("save", "ngrams", f"be at most {_LONGEST} words, to be saved", model.ngrams)
     names, contents, record = _files_of(model)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,9 +130,10 @@ def _digest(content: bytes) -> str:
 def _named_files(folder: Path) -> list[str]:
     """The data files that the present `model.json` names, if there is one that can be read."""
     try:
-        return [entry["name"] for entry in _record(folder)["files"].values()]
+        record = _record(folder)
     except ModelError:
         return []
+    return [record["files"][part]["name"] for part in _kind(record).parts]
 
 
 def _plain(value: Any) -> Any:
@@ -165,11 +175,11 @@ def _unreadable(folder: Path, why: str) -> ModelError:
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    file = folder / "model.json"
     try:
-        if file.stat().st_size > _LARGEST_JSON:
-            raise _unreadable(folder, "model.json is far too large")
-        record = json.loads(file.read_bytes())
+        content = plain_content(folder / "model.json", _LARGEST_JSON)
+        if content is None:
+            raise _unreadable(folder, "model.json is no plain file, or far too large")
+        record = json.loads(content, object_pairs_hook=_each_once, parse_float=_finite, parse_constant=_finite)
     except FileNotFoundError:
         if not folder.exists():
             raise ModelError(f"load: there is no model at {os.fspath(folder)!r}: no such directory.") from None
@@ -182,6 +192,20 @@ def _record(folder: Path) -> dict[str, Any]:
     return dict(record)
 
 
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise ValueError("a name is there twice")
+    return record
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number is not finite")
+    return number
+
+
 def _check_record(folder: Path, record: Any) -> None:
     seen = record.get("format") if isinstance(record, dict) else type(record).__name__
     if not isinstance(seen, int) or seen not in FORMATS:
@@ -190,23 +214,25 @@ def _check_record(folder: Path, record: Any) -> None:
     kind = record.get("kind")
     if not isinstance(kind, str) or seen not in _KINDS.get(kind, ()):
         raise _unreadable(folder, f"its kind {shorten(kind)} is unknown in format {seen}")
-    files = record.get("files")
-    for part in _kind(record).parts:
+    files, parts = record.get("files"), _kind(record).parts
+    for part in parts:
         entry = files.get(part) if isinstance(files, dict) else None
         if not isinstance(entry, dict) or not _NAMES[part].fullmatch(str(entry.get("name"))):
             raise _unreadable(folder, f"model.json names no proper {part} file")
+    if set(files) != set(parts):
+        raise _unreadable(folder, "model.json names files that no model of its kind has")
 
 
 def _read(folder: Path, part: str, entry: dict[str, Any]) -> bytes:
-    file = folder / entry["name"]
+    file, size = folder / entry["name"], entry.get("size")
     try:
-        if file.is_symlink() or file.stat().st_size != entry.get("size"):
-            raise _unreadable(folder, f"{file.name} does not have the size that model.json gives")
-        content = file.read_bytes()
+        content = plain_content(file, size) if isinstance(size, int) else None
     except FileNotFoundError:
         raise
     except OSError as error:
         raise _unreadable(folder, f"{file.name}: {(error.strerror or str(error)).lower()}") from error
+    if content is None or len(content) != size:
+        raise _unreadable(folder, f"{file.name} does not have the size that model.json gives, or is no plain file")
     if _digest(content) != entry.get("sha256"):
         raise _unreadable(folder, f"{file.name} is damaged (its checksum is wrong)")
     return content
@@ -214,16 +240,43 @@ def _read(folder: Path, part: str, entry: dict[str, Any]) -> bytes:
 
 def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -> Any:
     try:
-        classes = np.array(record["classes"])
-        if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
-            raise ValueError("classes must be two or more, sorted, each once")
         options = {name: _option(value) for name, value in record["options"].items()}
-        model = _kind(record).rebuild(record, options, classes, contents)
-    except (SafetensorError, zlib.error, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
-        raise _unreadable(folder, f"its contents do not fit together ({error})") from error
-    model.n_iter_, model.status_ = record.get("n_iter", 0), record.get("status", "")
-    model.history_ = np.array(record.get("history", []), np.float64)
+        model = _kind(record).rebuild(record, options, _classes(record["classes"]), contents)
+        model.n_iter_, model.status_, model.history_ = _course(record)
+    except (SafetensorError, zlib.error, InputError, *_MISFITS) as error:
+        raise _unreadable(folder, f"its contents do not fit together ({_said(error)})") from error
     return model
+
+
+# what arises where something of another kind or size stands in the place of what was saved
+_MISFITS = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
+
+
+def _said(error: Exception) -> str:
+    """In one short plain line: parts of the file may be in it, and must not speak to a terminal."""
+    line = " ".join(str(error).split())
+    line = line if len(line) <= 200 else line[:200] + "..."
+    return line if line.isprintable() else ascii(line)
+
+
+def _classes(given: Any) -> Any:
+    classes = np.array(given)
+    kinds = {type(each) for each in given}
+    if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
+        raise ValueError("classes must be two or more, sorted, each once")
+    if len(kinds) != 1 or not kinds <= {str, int, bool, float} or classes.tolist() != given:
+        raise ValueError("classes must be strings, numbers or booleans, all of one kind")
+    return classes
+
+
+def _course(record: dict[str, Any]) -> tuple[int, str, Any]:
+    """How the training went: steps, the sentence at its end, and the objective after each step."""
+    steps, status = record.get("n_iter", 0), record.get("status", "")
+    history = record.get("history", [])
+    numbers = isinstance(history, list) and all(type(value) in (int, float) for value in history)
+    if type(steps) is not int or not isinstance(status, str) or not numbers:
+        raise ValueError("n_iter, status or history is of the wrong kind")
+    return steps, status, np.array(history, np.float64)
 
 
 # ---- the kinds of model
@@ -253,7 +306,13 @@ def _text_model(
     record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
 ) -> KeyTokenClassifier:
     arrays = load_arrays(contents["arrays"])
-    tokens = contents["vocabulary"].decode("utf-8").split("\n")[:-1]
+    text = contents["vocabulary"].decode("utf-8")
+    tokens = text.split("\n")[:-1]
+    if any(gap in f"\n{text}" for gap in ("\n\n", "\n ", " \n", "  ")):
+        raise ValueError("the vocabulary has an empty word")
+    longest = max(map(len, tokens), default=0)  # so many words take as many letters, and these are counted faster
+    if longest > _LONGEST and any(token.count(" ") >= _LONGEST for token in tokens):
+        raise ValueError(f"a token has more than {_LONGEST} words")
     vocabulary = Vocabulary.from_tokens(tokens)
     if len(vocabulary) != len(tokens):
         raise ValueError("the vocabulary names a token twice")
@@ -286,7 +345,12 @@ def _packed_contents(model: KeyTokenClassifier) -> dict[str, bytes] | None:
     wholes = {part: save_arrays(own) for part, own in parts.items()}
     if max(map(len, wholes.values())) > _LARGEST_INFLATED:
         return None
-    return {part: len(whole).to_bytes(8, "little") + _deflated(whole) for part, whole in wholes.items()}
+    packed = {part: len(whole).to_bytes(8, "little") + _deflated(whole) for part, whole in wholes.items()}
+    return packed if all(len(wholes[part]) <= _most_inflated(content) for part, content in packed.items()) else None
+
+
+def _most_inflated(content: bytes) -> int:
+    return min(_LARGEST_INFLATED, 2**20 + _SWELLING * len(content))
 
 
 def _deflated(whole: bytes) -> bytes:
@@ -300,6 +364,8 @@ def _packed_model(
     numbers, words = ordered_map(lambda part: load_arrays(_inflated(contents[part])), ["numbers", "words"], 2)
     if numbers.keys() & words.keys():
         raise ValueError("an array is there twice")
+    if f"children_{_LONGEST + 1}" in words:
+        raise ValueError(f"a token has more than {_LONGEST} words")
     small = unpack(numbers | words)
     arrays = {
         "attention": small.theta.a,
@@ -316,7 +382,7 @@ def _packed_model(
 def _inflated(content: bytes) -> bytes:
     """What was deflated; its size is declared, judged before anything is inflated, and never exceeded."""
     size = int.from_bytes(content[:8], "little")
-    if size > _LARGEST_INFLATED:
+    if size > _most_inflated(content):
         raise ValueError("it would inflate to far too much")
     stream = zlib.decompressobj()
     whole = stream.decompress(content[8:], size + 1)
@@ -339,11 +405,13 @@ def _bag_model(
     record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
 ) -> BagClassifier:
     model = BagClassifier(**options)
-    model.from_arrays(load_arrays(contents["arrays"]), classes)
+    arrays = load_arrays(contents["arrays"])
+    _check_bag_numbers(arrays)
+    model.from_arrays(arrays, classes)
     names = record.get("feature_names")
     if names is not None:
-        if len(names) != model.n_features_in_:
-            raise ValueError("feature_names must have one entry for each feature")
+        if len(names) != model.n_features_in_ or not all(isinstance(name, str) for name in names):
+            raise ValueError("feature_names must have one string for each feature")
         model.feature_names_in_ = np.array(names, object)
     return model
 
@@ -379,5 +447,22 @@ def _check_arrays(arrays: dict[str, Any], V: int, K: int) -> None:
         array = arrays[name]
         if array.shape != shape or array.dtype.kind != "f":
             raise ValueError(f"{name} has the wrong shape or type")
-        if not (array < np.inf if name == "log_sink" else np.isfinite(array)).all():
-            raise ValueError(f"{name} is not finite")
+        least = -np.inf if name == "log_sink" else 0.0 if name in _AMOUNTS else -_LARGEST_NUMBER
+        _check_within(name, array, least, _LARGEST_NUMBER)
+
+
+def _check_within(name: str, array: Any, least: float, most: float) -> None:
+    """In double precision, where these bounds are; what is no number is not within."""
+    if array.size and not (least <= float(array.min()) and float(array.max()) <= most):
+        raise ValueError(f"{name} is not finite, or out of range")
+
+
+_LARGEST_OF_BAGS = {"mean": LARGEST, "scale": 2 * LARGEST, "landmarks": FARTHEST, "q": 1e50, "V": 1e50}
+
+
+def _check_bag_numbers(arrays: dict[str, Any]) -> None:
+    """Beyond what the shapes say: no division by zero, no overflow on the way to a score."""
+    for name, array in arrays.items():
+        largest = _LARGEST_OF_BAGS.get(name, _LARGEST_NUMBER)
+        least = 5e-324 if name == "scale" else 0.0 if name == "width" else -largest
+        _check_within(name, array, least, largest)

@@ -21,6 +21,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingRes
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
 
 from .._version import __version__
 from ..errors import InputError, KeyTokensError, MissingExtra
@@ -31,7 +32,7 @@ from .home import home_page
 from .models import Shelf
 from .preview import look
 from .runs import Busy, Runs
-from .store import NotThere, Store, new_id, reason
+from .store import NotThere, Store, check_names, new_id, reason
 
 __all__ = ["create_app"]
 
@@ -40,6 +41,13 @@ PARTS = ("model", "overview", "documents")
 _LOADED = 4  # models kept in memory
 _PIECE = 1 << 16  # bytes that are sent at a time
 _IN_MEMORY = 1 << 23  # bytes of a zip file; a larger one is made on the disk
+
+
+class _PlainJSON(JSONResponse):
+    """JSON in plain ASCII: a text may hold half a character (a lone surrogate), which UTF-8 cannot."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 class _Record(BaseModel):
@@ -198,7 +206,7 @@ def create_app(
 
 def _add_errors(app: FastAPI) -> None:
     def answer(status: int, message: str) -> JSONResponse:
-        return JSONResponse(error_body(message), status)
+        return _PlainJSON(error_body(message), status)
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
@@ -306,7 +314,7 @@ def _add_models(app: FastAPI, server: _Server) -> None:
         def job() -> Response:
             """The records are plain data of ours: written here, in the thread, and not checked once more."""
             clf = server.shelf.model(id)
-            return JSONResponse({"explanations": [clf.explain(text).to_dict(request.words) for text in texts]})
+            return _PlainJSON({"explanations": [clf.explain(text).to_dict(request.words) for text in texts]})
 
         return await server.work(job)
 
@@ -316,7 +324,21 @@ def _add_models(app: FastAPI, server: _Server) -> None:
         server.store.model(id)
         content, size = _zipped(server.store.model_folder(id) / "model")
         named = {"content-disposition": 'attachment; filename="model.zip"', "content-length": str(size)}
-        return StreamingResponse(_pieces(content), media_type="application/zip", headers=named)
+        return _Download(content, named)
+
+
+class _Download(StreamingResponse):
+    """A zip file that is closed, and with it gone, also when nobody reads it to the end."""
+
+    def __init__(self, content: IO[bytes], headers: dict[str, str]) -> None:
+        super().__init__(_pieces(content), media_type="application/zip", headers=headers)
+        self._content = content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._content.close()
 
 
 def _zipped(folder: Path) -> tuple[IO[bytes], int]:
@@ -331,10 +353,9 @@ def _zipped(folder: Path) -> tuple[IO[bytes], int]:
 
 
 def _pieces(content: IO[bytes]) -> Iterator[bytes]:
-    with content:
-        content.seek(0)
-        while piece := content.read(_PIECE):
-            yield piece
+    content.seek(0)
+    while piece := content.read(_PIECE):
+        yield piece
 
 
 def _add_uploads(app: FastAPI, server: _Server) -> None:
@@ -378,6 +399,7 @@ def _add_runs(app: FastAPI, server: _Server) -> None:
     @app.post("/api/runs", status_code=202)
     async def start(request: RunRequest) -> RunRecord:
         """Train a model on an upload."""
+        check_names("title and columns", [request.title, request.text, request.label])
         spec = {**request.model_dump(exclude={"options"}), "options": request.options.chosen()}
         return RunRecord(**server.runs.latest(server.runs.start(spec)))
 

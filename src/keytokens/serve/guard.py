@@ -102,6 +102,8 @@ class Guard:
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> str:
         """Raise if the request is none of ours; return a cookie to set, if the token came in the address."""
+        if not scope.get("query_string", b"").isascii():
+            raise _Refused(400, "an address must be plain ASCII, other letters percent-encoded.")
         host = _name_of(headers.get("host", ""))
         if self.hosts and host not in self.hosts:
             raise _Refused(421, f"the host must be one of {', '.join(sorted(self.hosts))}; saw {host[:80]!r}.")

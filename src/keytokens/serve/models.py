@@ -51,7 +51,7 @@ def take_in(store: Store, model: Path) -> str:
     check_names("labels", clf.classes_.tolist())
     id = hashlib.sha256((model / "model.json").read_bytes()).hexdigest()[:16]
     if not any(record["id"] == id for record in store.models()):
-        name = model.resolve().name
+        name = model.resolve().name.encode("utf-8", "replace").decode()  # a folder may be named in any bytes
         write_model(store.building_folder(id), clf, name, explorer_parts(clf.page_model(), name)[0])
         store.add_model(id)
     return id

@@ -18,17 +18,35 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, InputError, KeyTokensError
-from ..files import sync_folder, writing
+from ..errors import DataError, InputError, KeyTokensError, OutputError
+from ..files import plain_content, sync_folder, writing
 
 __all__ = ["NotThere", "Store", "check_names", "new_id", "reason"]
 
 _ID = re.compile(r"[0-9a-f]{16}\Z")
+_FILE = re.compile(r"[0-9a-f]{16}\.[a-z]{1,12}\Z")
+_LARGEST_FACTS = 1 << 24  # bytes
+_MODEL_FACTS: dict[str, tuple[type, ...]] = {
+    "name": (str,),
+    "classes": (list,),
+    "tokens": (int,),
+    "texts": (int, type(None)),
+    "bytes": (int,),
+    "score": (dict, type(None)),
+}
+_UPLOAD_FACTS: dict[str, tuple[type, ...]] = {
+    "format": (str,),
+    "rows": (int,),
+    "columns": (list,),
+    "text": (str, type(None)),
+    "label": (str, type(None)),
+    "preview": (list,),
+}
 _TABLES = """
 CREATE TABLE IF NOT EXISTS models (id TEXT PRIMARY KEY, created REAL NOT NULL, facts TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS uploads (id TEXT PRIMARY KEY, created REAL NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL,
@@ -41,6 +59,22 @@ UNFINISHED = ("queued", "running")
 
 class NotThere(KeyTokensError, LookupError):
     """Nothing of this kind has this id."""
+
+
+def _unusable(folder: Path, error: Exception) -> KeyTokensError:
+    """Why a store cannot be opened: another server has it, the disk refuses, or it is none."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return InputError(
+            f"serve: `--store` must be a folder that no other server uses; saw {str(folder)!r}. "
+            "Cure: end the other server, or name another folder."
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN):
+        return OutputError(f"serve: the store {str(folder)!r} cannot be written: {reason(error)}.")
+    return InputError(
+        f"serve: {str(folder / 'store.sqlite')!r} must be a store of keytokens; it is damaged or another "
+        "file. Cure: move it away; models that are in the folder are taken in again."
+    )
 
 
 def new_id() -> str:
@@ -75,19 +109,10 @@ class Store:
             self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._base.execute("PRAGMA synchronous=FULL")
             self._base.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
-        except sqlite3.OperationalError:
+            self._recover()
+        except (sqlite3.Error, ValueError, TypeError, LookupError) as error:
             self._base.close()
-            raise InputError(
-                f"serve: `--store` must be a folder that no other server uses; saw {str(folder)!r}. "
-                "Cure: end the other server, or name another folder."
-            ) from None
-        except sqlite3.DatabaseError:
-            self._base.close()
-            raise InputError(
-                f"serve: {str(folder / 'store.sqlite')!r} must be a store of keytokens; it is damaged or another "
-                "file. Cure: move it away; models that are in the folder are taken in again."
-            ) from None
-        self._recover()
+            raise _unusable(folder, error) from error
 
     def close(self) -> None:
         with self._lock:
@@ -110,7 +135,7 @@ class Store:
             building.rename(target)
             sync_folder(target.parent)
         try:
-            facts = json.loads((target / "facts.json").read_text("utf-8"))
+            facts = _facts_of(target)
             self._write("INSERT OR REPLACE INTO models VALUES (?, ?, ?)", (id, time.time(), json.dumps(facts)))
         except BaseException:
             if built:
@@ -154,11 +179,13 @@ class Store:
         return self.upload(id)
 
     def upload(self, id: str) -> dict[str, Any]:
-        row = self._one("SELECT * FROM uploads WHERE id = ?", id, "upload")
-        return {"id": row["id"], "name": row["name"], "created": row["created"], **json.loads(row["facts"])}
+        return _upload_record(self._one("SELECT * FROM uploads WHERE id = ?", id, "upload"))
 
     def upload_file(self, id: str) -> Path:
-        return self.folder / "uploads" / str(self._one("SELECT * FROM uploads WHERE id = ?", id, "upload")["file"])
+        name = str(self._one("SELECT * FROM uploads WHERE id = ?", id, "upload")["file"])
+        if not _FILE.match(name):  # it may be deleted, so it must be one of ours
+            raise NotThere(f"the upload {id!r} has no proper file.")
+        return self.folder / "uploads" / name
 
     def uploads(self) -> list[dict[str, Any]]:
         return [self.upload(row["id"]) for row in self._read("SELECT id FROM uploads ORDER BY created DESC, id")]
@@ -193,19 +220,28 @@ class Store:
         self._write(
             f"UPDATE runs SET state = 'interrupted', message = 'the server ended' WHERE state IN ({marks})", UNFINISHED
         )
-        known = {row["id"] for row in self._read("SELECT id FROM models")}
+        known = self._known("models", _model_record)
         for folder in sorted((self.folder / "models").iterdir()):
             if folder.name.startswith("."):
                 shutil.rmtree(folder, ignore_errors=True)
-            elif _ID.match(folder.name) and folder.name not in known and (folder / "facts.json").is_file():
-                self.add_model(folder.name)
+            elif _ID.match(folder.name) and folder.name not in known:
+                with suppress(OSError, DataError):  # without facts it is none of ours
+                    self.add_model(folder.name)
         for id in known:
             if not self.model_folder(id).is_dir():
                 self._write("DELETE FROM models WHERE id = ?", (id,))
+        self._known("uploads", _upload_record)
+        self._known("runs", _run_record)
         files = {row["file"] for row in self._read("SELECT file FROM uploads")}
         for file in (self.folder / "uploads").iterdir():
             if file.name not in files:
-                file.unlink(missing_ok=True)
+                with suppress(OSError):
+                    file.unlink()
+
+    def _known(self, table: str, record: Callable[[sqlite3.Row], dict[str, Any]]) -> set[str]:
+        """The ids of a table's rows; every one of them is read, so that a damaged base is known at the start."""
+        rows = self._read(f"SELECT * FROM {table}")
+        return {_checked(record(row)["id"], table) for row in rows}
 
     def _write(self, statement: str, values: tuple[Any, ...]) -> None:
         with self._transaction() as base:
@@ -229,15 +265,45 @@ class Store:
 
 def _checked(id: str, noun: str) -> str:
     """Ids become names of files: sixteen hexadecimal digits and nothing else."""
-    if not _ID.match(id):
-        raise NotThere(f"no {noun} has the id {id[:40]!r}.")
+    if not isinstance(id, str) or not _ID.match(id):
+        raise NotThere(f"no {noun} has the id {str(id)[:40]!r}.")
     return id
 
 
 def _model_record(row: sqlite3.Row) -> dict[str, Any]:
-    return {"id": row["id"], "created": row["created"], **json.loads(row["facts"])}
+    return {**_checked_facts(row["facts"], _MODEL_FACTS), "id": row["id"], "created": float(row["created"])}
+
+
+def _upload_record(row: sqlite3.Row) -> dict[str, Any]:
+    facts = _checked_facts(row["facts"], _UPLOAD_FACTS)
+    return {**facts, "id": row["id"], "name": str(row["name"]), "created": float(row["created"])}
 
 
 def _run_record(row: sqlite3.Row) -> dict[str, Any]:
     record = {key: row[key] for key in ("id", "created", "state", "model", "message")}
-    return {**record, "spec": json.loads(row["spec"])}
+    return {**record, "spec": _checked_facts(row["spec"], {})}
+
+
+def _facts_of(folder: Path) -> dict[str, Any]:
+    """What a model's folder says of itself."""
+    content = plain_content(folder / "facts.json", _LARGEST_FACTS)
+    try:
+        return _checked_facts((content or b"").decode("utf-8"), _MODEL_FACTS)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise DataError(f"serve: {str(folder / 'facts.json')!r} must say what the model is; it is damaged.") from None
+
+
+def _checked_facts(text: str, kinds: dict[str, tuple[type, ...]]) -> dict[str, Any]:
+    """A JSON object, with what every record of its kind has; a ValueError or TypeError otherwise."""
+    facts = json.loads(text, parse_constant=_refused)
+    if not isinstance(facts, dict):
+        raise TypeError("facts must have names")
+    for name, types in kinds.items():
+        if not isinstance(facts[name], types):
+            raise TypeError(f"{name} is of the wrong kind")
+    json.dumps(facts, allow_nan=False, ensure_ascii=False).encode("utf-8")  # as it will be sent
+    return facts
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")

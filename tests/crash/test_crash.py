@@ -1,0 +1,82 @@
+"""A short run of the kills, with a seed; `make crash` is the long one. And disks that are full at every step."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import keytokens as kt
+
+from ..corpus import reviews
+
+ROOT = Path(__file__).parents[2]
+SHORT = ["fit-over", "save", "two-writers", "report", "store"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills are a matter of Unix")
+def test_killed_at_any_moment(tmp_path):
+    """The old or the new, never half of one: see the table PHASES."""
+    output = tmp_path / "crash.json"
+    command = [sys.executable, "-m", "tests.crash", *SHORT, "--kills", "12", "--seed", "3", "--output", str(output)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads(output.read_text())
+    assert [phase["phase"] for phase in record["phases"]] == SHORT
+    assert record["kills"] >= 10
+    assert all(phase["kills"] == sum(phase["found"].values()) for phase in record["phases"])
+
+
+@pytest.fixture(scope="module")
+def models():
+    return [kt.KeyTokenClassifier(random_state=0, threads=1).fit(*reviews(40, seed=seed)) for seed in (1, 2)]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT])
+@pytest.mark.parametrize("call", ["fsync", "replace", "open"])
+@pytest.mark.parametrize("turn", range(3))
+def test_a_disk_that_refuses_at_any_call(tmp_path, models, monkeypatch, code, call, turn):
+    """An OutputError and the old model without a trace of the new one; or, after the commit point, the new model."""
+    old, new = models
+    old.save(tmp_path / "model")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "model").iterdir()}
+    real, calls = getattr(os, call), 0
+
+    def refusing(*arguments, **options):
+        nonlocal calls
+        calls += 1
+        if calls == turn + 1:
+            raise OSError(code, os.strerror(code))
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(os, call, refusing)
+    try:
+        new.save(tmp_path / "model")
+        said = ""
+    except kt.OutputError as error:
+        said = str(error)
+    finally:
+        monkeypatch.undo()
+    saved = not said
+    assert saved or "What was there before is unchanged." in said
+    found = repr(kt.load(tmp_path / "model").predict_proba(["great dull"]).tolist())
+    assert found == repr((new if saved else old).predict_proba(["great dull"]).tolist())
+    assert len(list((tmp_path / "model").iterdir())) == 3 or saved
+    if not saved:
+        assert {file.name: file.read_bytes() for file in (tmp_path / "model").iterdir()} == before
+
+
+def test_leftovers_of_a_kill_are_ignored(tmp_path, models):
+    """Files of a save that never came to its end are not read, not named and not in the way."""
+    old, new = models
+    old.save(tmp_path / "model")
+    for name in ("arrays-0123456789abcdef.safetensors", ".model.json.0123456789ab.tmp"):
+        (tmp_path / "model" / name).write_bytes(b"half")
+    assert kt.load(tmp_path / "model").predict(["great"]) == old.predict(["great"])
+    new.save(tmp_path / "model")
+    assert kt.load(tmp_path / "model").predict(["great"]) == new.predict(["great"])
