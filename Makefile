@@ -3,18 +3,24 @@
 #   make test     lint, types, tests, browser tests
 #   make figures  compute, draw and check every figure, into figures/
 #   make verify   run every theorem;  make mutants: break the formulas, see which claims notice
+#   make fuzz     a million hostile inputs, up to an hour;  make crash: six hundred kills (see docs/reliability.md)
 #   make bench    beside fastText, scikit-learn, LIME and SHAP; writes docs/benchmarks.md;  also bench-quick, bench-margins
+#   make test-lowest   the core tests with the oldest libraries allowed;  make audit: known vulnerabilities
+#   make wheel    build a release twice, compare, try it in a new environment, say how large it is;  make changes: its news
 #   make lint types format coverage clean
 #   make PYTHON=python3.12 VENV=.venv312 test     with another Python, in another environment
 
 PYTHON ?= python3
 VENV ?= .venv
 BENCH := $(VENV)-bench
+LOWEST := $(VENV)-lowest
+RELEASE := $(VENV)-release
 QUICK := build/bench-quick
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: verify mutants demo test lint types format coverage bench bench-quick bench-margins figures clean check-python
+.PHONY: verify mutants fuzz crash demo test lint types format coverage bench bench-quick bench-margins figures clean check-python
+.PHONY: test-lowest audit wheel changes release-notes
 
 demo: $(VENV)/.demo
 	$(BIN)/keytokens demo
@@ -65,8 +71,28 @@ bench-quick: $(BENCH)/.ready
 # Solvers, descents and bags of vectors beside their own peers; needs PyTorch.
 bench-margins: $(BENCH)/.margins
 	$(BENCH)/bin/python -m benchmarks.svm
+	$(BENCH)/bin/python -m benchmarks.matrix
 	$(BENCH)/bin/python -m benchmarks.descents
 	$(BENCH)/bin/python -m benchmarks.bags
+
+# What a prediction or a proof depends on, and the commands; pages and figures are left to the newest libraries.
+test-lowest: $(LOWEST)/.ready
+	$(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile tests/bags tests/certificate tests/cli tests/core tests/optim \
+	  tests/svm tests/tables tests/text tests/test_classifier.py tests/test_persist.py tests/test_sklearn.py \
+	  tests/test_supply.py tests/test_torture.py tests/test_training.py
+
+# Needs the network. Says so where the advisory service is not reachable, and then fails.
+audit: $(VENV)/.dev $(RELEASE)/.ready
+	$(RELEASE)/bin/python tools/audit.py $(BIN)/python
+
+wheel: $(RELEASE)/.ready
+	$(RELEASE)/bin/python tools/wheel.py dist
+
+changes: $(BIN)/python
+	$(BIN)/python tools/changes.py
+
+release-notes: $(BIN)/python
+	$(BIN)/python tools/changes.py --release
 
 verify: $(VENV)/.dev
 	$(BIN)/keytokens verify
@@ -74,8 +100,14 @@ verify: $(VENV)/.dev
 mutants: $(VENV)/.dev
 	$(BIN)/python -W ignore -m tests.theory.mutants
 
+fuzz: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs 1000000 --seed 2
+
+crash: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.crash --kills 600
+
 clean:
-	rm -rf $(VENV) $(BENCH) dist build .pytest_cache .mypy_cache .ruff_cache .coverage keytokens-demo figures
+	rm -rf $(VENV) $(BENCH) $(LOWEST) $(RELEASE) dist build .pytest_cache .mypy_cache .ruff_cache .coverage keytokens-demo figures
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -104,6 +136,19 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
 	@$(MAKE) --no-print-directory check-python
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip --quiet --disable-pip-version-check install --editable . -r benchmarks/requirements.txt
+	@touch $@
+
+$(LOWEST)/.ready: pyproject.toml
+	@$(MAKE) --no-print-directory check-python
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip --quiet --disable-pip-version-check install uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable ".[all]" --group test
+	@touch $@
+
+$(RELEASE)/.ready: pyproject.toml
+	@$(MAKE) --no-print-directory check-python
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip --quiet --disable-pip-version-check install "hatchling>=1.26" pip-audit
 	@touch $@
 
 $(BENCH)/.margins: benchmarks/requirements-margins.txt $(BENCH)/.ready

@@ -21,7 +21,8 @@ from keytokens.core.prior import PriorOptions, prior_of
 from keytokens.optim import Status, run
 from keytokens.training import TrainingSet, fit_embeddings, fit_scalars
 
-OPTIONS = [PriorOptions(), PriorOptions(sink=0.0), PriorOptions(1.0, 1.0, 0.2, 10.0)]
+PLAIN = PriorOptions(brevity=0.2)  # nothing is silenced after training
+OPTIONS = [PLAIN, PriorOptions(sink=0.0, brevity=0.1), PriorOptions(1.0, 1.0, 0.2, 10.0, 0.2)]
 IDS = ["default", "no sink", "other"]
 
 
@@ -87,21 +88,21 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
 def test_the_objective_is_what_it_says(K):
     """At the start g = 0, h = 0, c = odds: the value is the loss of the prior's mean."""
     data, seen = problem(K), []
-    fit_scalars(data, PriorOptions(), 0, 1e-9, watch=seen.append)
-    prior = prior_of(data.statistics(), PriorOptions())
+    fit_scalars(data, PLAIN, 0, 1e-9, watch=seen.append)
+    prior = prior_of(data.statistics(), PLAIN)
     begin = Parameters(prior.attention, prior.mean, prior.odds, prior.odds, prior.log_sink)
     assert len(seen) == 1
-    assert seen[0].value == pytest.approx(literal_objective(data, PriorOptions(), begin), rel=1e-12)
+    assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, begin), rel=1e-12)
 
 
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_and_blocks(monkeypatch, K, dtype):
     """The same bits at any number of threads; the same minimum in any number of blocks."""
-    whole = fit_scalars(problem(K, n=120, dtype=dtype), PriorOptions(), 40, 1e-12)
+    whole = fit_scalars(problem(K, n=120, dtype=dtype), PLAIN, 40, 1e-12)
     monkeypatch.setattr(counts, "BLOCK", 50)
     one, two, three = (
-        fit_scalars(problem(K, n=120, threads=t, dtype=dtype), PriorOptions(), 40, 1e-12) for t in (1, 2, 3)
+        fit_scalars(problem(K, n=120, threads=t, dtype=dtype), PLAIN, 40, 1e-12) for t in (1, 2, 3)
     )
     for other in (two, three):
         assert other.outcome.steps == one.outcome.steps
@@ -114,7 +115,7 @@ def test_threads_and_blocks(monkeypatch, K, dtype):
 
 def test_float32_comes_close_to_float64():
     narrow, wide = (
-        fit_scalars(problem(2, n=200, dtype=d), PriorOptions(), 300, 1e-9) for d in (np.float32, np.float64)
+        fit_scalars(problem(2, n=200, dtype=d), PLAIN, 300, 1e-9) for d in (np.float32, np.float64)
     )
     assert narrow.outcome.state.value == pytest.approx(wide.outcome.state.value, rel=1e-4)
 
@@ -122,16 +123,16 @@ def test_float32_comes_close_to_float64():
 @pytest.mark.parametrize("K", [2, 3])
 def test_a_warm_start_begins_where_it_is_told(K):
     data, seen = problem(K), []
-    cold = fit_scalars(data, PriorOptions(), 500, 1e-10)
+    cold = fit_scalars(data, PLAIN, 500, 1e-10)
     rng = np.random.default_rng(0)
     told = replace(cold.theta, a=rng.normal(size=10), B=rng.normal(size=cold.theta.B.shape), c=cold.theta.c + 1)
-    fit_scalars(data, PriorOptions(), 0, 1e-10, start=told, watch=seen.append)
-    assert seen[0].value == pytest.approx(literal_objective(data, PriorOptions(), told), rel=1e-12)
-    stay = fit_scalars(data, PriorOptions(), 0, 1e-10, start=told).theta
+    fit_scalars(data, PLAIN, 0, 1e-10, start=told, watch=seen.append)
+    assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, told), rel=1e-12)
+    stay = fit_scalars(data, PLAIN, 0, 1e-10, start=told).theta
     assert_allclose(stay.a, told.a, rtol=1e-12)
     assert_allclose(stay.B, told.B, rtol=1e-10, atol=1e-12)
     assert_allclose(stay.c, told.c, rtol=1e-12, atol=1e-12)
-    warm = fit_scalars(data, PriorOptions(), 500, 1e-10, start=cold.theta)
+    warm = fit_scalars(data, PLAIN, 500, 1e-10, start=cold.theta)
     assert warm.outcome.steps < cold.outcome.steps / 2
     assert warm.outcome.state.value == pytest.approx(cold.outcome.state.value, rel=1e-7)
 
@@ -168,7 +169,7 @@ def test_several_blocks_are_one_training_set(monkeypatch):
     one, two = whole.statistics(), parts.statistics()
     assert_allclose(one.presence, two.presence, rtol=1e-13)
     assert_allclose(one.energy, two.energy, rtol=1e-13)
-    theta = fit_scalars(whole, PriorOptions(), 3, 1e-9).theta
+    theta = fit_scalars(whole, PLAIN, 3, 1e-9).theta
     assert whole.evaluate(theta).loss == pytest.approx(parts.evaluate(theta).loss, rel=1e-13)
     assert_allclose(whole.evaluate(theta).a, parts.evaluate(theta).a, rtol=1e-10, atol=1e-13)
     assert_allclose(whole.mean_attention(theta), parts.mean_attention(theta), rtol=1e-12)
@@ -208,7 +209,7 @@ def objective_of(monkeypatch, fit):
     """The objective that a fit descends on, and where it begins."""
     caught = []
 
-    def spy(method, start, max_steps, watch):
+    def spy(method, start, max_steps, watch=None):
         caught.append((method.objective, start))
         return run(method, start, max_steps, watch)
 
@@ -226,7 +227,7 @@ def check_gradient(objective, point: np.ndarray, h: float = 1e-4) -> None:
 
 @pytest.mark.parametrize("K", [2, 3])
 def test_the_gradient_of_the_scalars(monkeypatch, K):
-    objective, start = objective_of(monkeypatch, lambda: fit_scalars(problem(K), PriorOptions(), 0, 0.0))
+    objective, start = objective_of(monkeypatch, lambda: fit_scalars(problem(K), PLAIN, 0, 0.0))
     check_gradient(objective, start + 0.3 * np.random.default_rng(0).normal(size=len(start)))
 
 
@@ -234,13 +235,13 @@ def test_the_gradient_of_the_scalars(monkeypatch, K):
 def test_the_objective_of_the_embeddings(monkeypatch, K):
     """sum_i loss_i + |E - E_1|^2 / 2 + (n / 10) (|p - p_0|^2 + |v - v_0|^2) / 2, and its gradient."""
     data, m, V, dim = problem(K), (1 if K == 2 else K), 10, 4
-    fit = lambda: fit_embeddings(data, PriorOptions(), dim, np.random.RandomState(0), 0, 0.0)  # noqa: E731
+    fit = lambda: fit_embeddings(data, PLAIN, dim, np.random.RandomState(0), 0, 0.0)  # noqa: E731
     objective, start = objective_of(monkeypatch, fit)
     point = start + 0.3 * np.random.default_rng(0).normal(size=len(start))
     E, p, v, c = np.split(point, np.cumsum([V * dim, dim, m * dim]))
     away = np.split(point - start, np.cumsum([V * dim, dim, m * dim]))
     E, v = E.reshape(V, dim), v.reshape(m, dim)
-    prior = prior_of(data.statistics(), PriorOptions())
+    prior = prior_of(data.statistics(), PLAIN)
     theta = Parameters(E @ p, v @ E.T, c, c, prior.log_sink)
     held = 0.1 * data.weights[0].sum()
     pull = 0.5 * (away[0] @ away[0]) + 0.5 * held * (away[1] @ away[1] + away[2] @ away[2])
@@ -260,7 +261,7 @@ def test_the_first_step_of_the_embeddings(monkeypatch, K):
     E0, p0, v0, c0 = np.split(starts[0.0], np.cumsum([V * dim, dim, m * dim]))
     E0, v0 = E0.reshape(V, dim), v0.reshape(m, dim)
     moved = (starts[1.5] - starts[0.0])[: V * dim].reshape(V, dim)
-    prior = prior_of(data.statistics(), PriorOptions())
+    prior = prior_of(data.statistics(), PLAIN)
     dE, _, _ = pull_back(data.evaluate(Parameters(E0 @ p0, v0 @ E0.T, c0, c0, prior.log_sink)), E0, p0, v0)
     cosine = -(moved * dE).sum() / np.sqrt((moved**2).sum() * (dE**2).sum())
     assert cosine == pytest.approx(1, abs=1e-12)
@@ -276,8 +277,8 @@ def test_both_parametrisations_learn(K):
     data = problem(K, n=300)
     C, y = data.blocks[0].rows, data.y[0]
     for theta in (
-        fit_scalars(data, PriorOptions(), 200, 1e-8).theta,
-        fit_embeddings(data, PriorOptions(), 8, np.random.RandomState(0), 200, 1e-8)[0].theta,
+        fit_scalars(data, PLAIN, 200, 1e-8).theta,
+        fit_embeddings(data, PLAIN, 8, np.random.RandomState(0), 200, 1e-8)[0].theta,
     ):
         F = scores(C, theta)
         predicted = (F[0] > 0).astype(int) if K == 2 else F.argmax(axis=0)

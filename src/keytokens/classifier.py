@@ -28,19 +28,22 @@ from .core.prior import PriorOptions
 from .errors import refusal
 from .explain import SOME, explain_texts
 from .explanation import Explanation, KeyToken
-from .fitting import class_weighted, progress
+from .fitting import check_memory, check_weights, class_weighted, progress
 from .optim.lbfgs import LBFGSState
 from .parallel import cores, ordered_map
 from .streaming import LEAST_MEMORY, Workplace, gather
 from .text import Limits, Vocabulary, build, count
 from .text.counts import PIECE
 from .training import TrainingSet, fit_embeddings, fit_scalars
-from .validate import check_choice, check_labels, check_number, check_range, check_texts, check_truth
+from .validate import Seen, check_choice, check_labels, check_number, check_range, check_texts, check_truth
 
 if TYPE_CHECKING:
     from .report.explorer import PageModel
 
 __all__ = ["AttentionClassifier", "KeyTokenClassifier"]
+
+LARGEST = 1e12  # of an entry of a matrix, so that sums of squares stay finite in single precision
+_LARGEST_OPTION = 1e9  # for the same reason
 
 
 def frozen(theta: Parameters) -> Parameters:
@@ -108,6 +111,9 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_number(owner, name, getattr(self, name), 0)
         for name in ("spread", "attention_penalty", "tol"):
             check_number(owner, name, getattr(self, name), 0, above=True)
+        for name in ("sink", "ratio", "spread", "attention_penalty"):
+            if getattr(self, name) > _LARGEST_OPTION:
+                raise refusal(owner, name, f"be at most {_LARGEST_OPTION:g}", getattr(self, name))
         check_number(owner, "brevity", self.brevity, 0)
         if self.brevity > 1:
             raise refusal(owner, "brevity", "be a number from 0 to 1", self.brevity)
@@ -138,8 +144,11 @@ class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `let_go` gives back the memory of entries that lie in a file, and `place` keeps states of the training.
         """
         n_classes = len(classes)
-        blocks = blocks_of(counts, let_go)
-        data = TrainingSet.of(blocks, y, weight.astype(counts.dtype), n_classes, self._threads, sizes)
+        owner = f"{type(self).__name__}.fit"
+        dim = self.dim if self.parameters == "embeddings" else 0
+        check_memory(owner, n_classes, counts.shape[1], counts.shape[0], dim, counts.dtype.itemsize)
+        weight = check_weights(owner, weight, counts.dtype)
+        data = TrainingSet.of(blocks_of(counts, let_go), y, weight, n_classes, self._threads, sizes)
         self._learn(data, classes, warm, place, **more)
 
     def _learn(
@@ -284,11 +293,16 @@ class AttentionClassifier(_Attention):
         self.check_options()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
+        largest = float(abs(X).max()) if 0 not in X.shape else 0.0
+        if largest > LARGEST:
+            raise refusal("AttentionClassifier.fit", "X", f"have entries up to {LARGEST:g}", largest, "divide them all")
         signed = _least(X) < 0
         C = self._counts(X, signed)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise refusal("AttentionClassifier.fit", "y", "have at least two classes", classes.tolist(), "one class is")
+            seen = Seen(f"one class only, {classes.tolist()[0]!r}")
+            cure = "add documents of another class"
+            raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, cure)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         warm = self._may_go_on(classes, C.shape[1])
         self._train(C, classes, codes, class_weighted(self.class_weight, y, weight), warm, signed_=signed)

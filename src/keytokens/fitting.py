@@ -13,8 +13,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from tqdm.auto import tqdm
 
 from .core.counts import Float
+from .errors import refusal
+from .parallel import memory
+from .validate import Seen
 
-__all__ = ["class_weighted", "listening", "progress"]
+__all__ = ["check_memory", "check_weights", "class_weighted", "listening", "progress"]
 
 Tick = Callable[[float], None]
 _listener: ContextVar[Tick | None] = ContextVar("listener", default=None)
@@ -33,6 +36,33 @@ def class_weighted(rule: Any, y: NDArray[Any], weight: Float) -> Float:
         total = np.bincount(codes, weight)
         return weight * (total.sum() / (np.count_nonzero(total) * np.maximum(total, 1e-300)))[codes]
     return weight * compute_sample_weight(rule, y)
+
+
+def check_weights(owner: str, weight: Float, dtype: np.dtype[Any]) -> Float:
+    """Weights as training can add and square them in this precision: none negative, not all zero, none too large."""
+    limit = 1e150 if dtype == np.float64 else 1e18
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not (weight >= 0).all() or not 1 / limit <= total <= limit:
+        rule = f"be at least 0 and add up to a number from {1 / limit:g} to {limit:g}"
+        raise refusal(owner, "sample_weight and class_weight", rule, Seen(f"a sum of {total:g}"))
+    return weight.astype(dtype)
+
+
+def check_memory(owner: str, n_classes: int, n_tokens: int, n_documents: int, dim: int, itemsize: int) -> None:
+    """Refuse before it begins what cannot end: a fit holds several numbers for each class and token, and document.
+
+    So many at the least: parameters, their slope and a few earlier ones; scores and slopes of the documents.
+    """
+    rows = 1 if n_classes == 2 else n_classes
+    least = float(itemsize) * (10.0 * n_tokens * max(rows + 1, dim) + 4.0 * rows * n_documents)
+    if least > memory():
+        sizes = f"{n_classes:,} classes, {n_tokens:,} tokens, {n_documents:,} documents" + (
+            f", dim={dim}" if dim else ""
+        )
+        seen = Seen(f"{sizes}, which take {least / 1e9:,.0f} GB")
+        cure = "a smaller dim" if dim > rows + 1 else "merge classes, or keep fewer tokens"
+        raise refusal(owner, "the model", f"fit into the {memory() / 1e9:,.0f} GB of this machine", seen, cure)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import sys
 from collections import deque
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-__all__ = ["TreeSum", "cores", "give_back_memory", "ordered_map", "ordered_stream", "over_spans"]
+__all__ = ["TreeSum", "cores", "give_back_memory", "memory", "ordered_map", "ordered_stream", "over_spans"]
 
 _SPAN = 1 << 16  # numbers: some vectors of this length stay in the cache
 
@@ -26,6 +27,14 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # pragma: no cover - not on Linux
         return os.cpu_count() or 1
+
+
+def memory() -> float:
+    """The bytes of memory that the machine has; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # pragma: no cover - not on Windows
+        return math.inf
 
 
 def give_back_memory() -> None:

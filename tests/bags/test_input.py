@@ -75,10 +75,11 @@ def test_bad_options(options, message):
     [{"sample_weight": [1e308] * 4}, {"sample_weight": [1e200, 1, 1, 1]}],
 )
 def test_weights_must_add_up(more):
-    with pytest.raises(kt.InputError, match="`sample_weight and class_weight` must add up to at most 1e\\+150"):
+    with pytest.raises(kt.InputError, match=r"must be at least 0 and add up to at most 1e\+150, not to 0"):
         kt.BagClassifier().fit(GOOD, LABELS, **more)
-    with pytest.raises(kt.InputError, match="`sample_weight and class_weight` must add up"):
-        kt.BagClassifier(class_weight={0: 1e308, 1: 1e308}).fit(GOOD, LABELS)
+    for weights in ((1e308, 1e308), (0, 0), (-1, 1)):
+        with pytest.raises(kt.InputError, match="`sample_weight and class_weight` must be at least 0"):
+            kt.BagClassifier(class_weight=dict(enumerate(weights))).fit(GOOD, LABELS)
 
 
 def test_a_failed_training_is_never_returned():

@@ -93,9 +93,10 @@ def check_weight(owner: str, given: Any, n: int) -> Array:
 
 
 def check_total(owner: str, weight: NDArray[np.floating[Any]]) -> Array:
-    """Weights times those of the classes, small enough for sums of their squares."""
+    """Weights times those of the classes: none negative, not all zero, small enough for sums of their squares."""
     with np.errstate(over="ignore"):
         total = float(weight.sum())
-    if not total <= LARGEST:
-        raise refusal(owner, "sample_weight and class_weight", f"add up to at most {LARGEST:g}", total, "divide them")
+    if not (weight >= 0).all() or not 0 < total <= LARGEST:
+        rule = f"be at least 0 and add up to at most {LARGEST:g}, not to 0"
+        raise refusal(owner, "sample_weight and class_weight", rule, total)
     return np.asarray(weight, np.float64)

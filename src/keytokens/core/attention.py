@@ -102,9 +102,10 @@ def _weighted_rows(C: sparse.csr_matrix, theta: Parameters) -> tuple[sparse.csr_
     if len(filled):
         top[filled] = np.maximum(top[filled], np.maximum.reduceat(logits, C.indptr[filled]))
     top = np.where(np.isfinite(top), top, 0.0)
-    data = C.data * np.exp(logits - np.repeat(top, lengths)).astype(C.dtype)
-    own = sparse.csr_matrix((data, C.indices, C.indptr), shape=C.shape)
-    return own, np.exp(theta.log_sink - top).astype(C.dtype)
+    with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: the difference is -inf, and the weight 0
+        data = C.data * np.exp(logits - np.repeat(top, lengths)).astype(C.dtype)
+        sinks = np.exp(theta.log_sink - top).astype(C.dtype)
+    return sparse.csr_matrix((data, C.indices, C.indptr), shape=C.shape), sinks
 
 
 def scores(C: sparse.csr_matrix, theta: Parameters) -> Float:

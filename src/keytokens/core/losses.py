@@ -69,5 +69,6 @@ def probabilities(F: Float) -> Float:
     """
     if len(F) == 1:
         F = np.concatenate([np.zeros_like(F), F])
-    E = np.exp(F - F.max(axis=0))
+    with np.errstate(over="ignore"):  # of scores as far apart as floats go: the lesser one is impossible
+        E = np.exp(F - F.max(axis=0))
     return E / E.sum(axis=0)

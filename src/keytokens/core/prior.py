@@ -153,7 +153,7 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
         attention_penalty=penalty,
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=odds,
-        energy=s.energy * dtype.type(BEND / (T * (1 + options.sink)) ** 2),
+        energy=(s.energy * np.float64(BEND / (T * (1 + options.sink)) ** 2)).astype(dtype),
         documents=n,
         threshold=_SILENCE * max(0.0, options.brevity - _SHARPEST) * float(np.sqrt(T)),
     )

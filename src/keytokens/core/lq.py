@@ -1,0 +1,103 @@
+"""The geometry of |x|_q = (sum_j |x_j|^q)^(1/q), q > 1, on vectors and, entry by entry, on matrices.
+
+phi(x) = |x|_q^q / q           the potential; its gradient is the mirror map sign(x) |x|^(q-1)
+r = q / (q - 1)                the conjugate exponent: |.|_r is the dual norm, the mirror map of r the inverse one of q
+D(a, b) = phi(a) - phi(b) - <phi'(b), a - b>           the Bregman divergence, 0 only for a = b; q = 2: |a - b|^2 / 2
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import refusal
+from ..validate import check_number
+
+__all__ = ["bregman", "check_exponent", "conjugate", "divergence", "dual", "mirror", "norm"]
+
+Vector = NDArray[np.float64]
+_NEAR = 0.01  # relative difference of two entries below which their divergence is a series
+
+
+def check_exponent(owner: str, q: Any) -> None:
+    """Above 1: for q = 1 the potential has no mirror map."""
+    check_number(owner, "q", q, 1.0, above=True)
+
+
+def conjugate(q: float) -> float:
+    """r with 1/q + 1/r = 1.
+
+    >>> conjugate(3.0), conjugate(2.0)
+    (1.5, 2.0)
+    """
+    return q / (q - 1)
+
+
+def mirror(x: Vector, q: float) -> Vector:
+    """sign(x) |x|^(q-1), entry by entry.
+
+    >>> mirror(np.array([-2.0, 3.0]), 3.0).tolist(), mirror(np.array([-4.0, 9.0]), 1.5).tolist()
+    ([-4.0, 9.0], [-2.0, 3.0])
+    """
+    return np.sign(x) * np.abs(x) ** (q - 1)
+
+
+def norm(x: Vector, q: float) -> float:
+    """|x|_q, in units of the largest entry so that no power over- or underflows.
+
+    >>> norm(np.array([3.0, -4.0]), 2.0)
+    5.0
+    """
+    top = float(np.abs(x).max(initial=0.0))
+    return top * float(np.sum(np.abs(x / top) ** q)) ** (1 / q) if 0 < top < np.inf else top
+
+
+def dual(x: Vector, q: float) -> Vector:
+    """The gradient of |x|_q^2 / 2: g with <g, x> = |g|_r |x|_q and |g|_r = |x|_q; of r, the inverse map.
+
+    >>> dual(np.array([3.0, 4.0]), 2.0).tolist(), dual(dual(np.array([3.0, 0.0]), 1.5), 3.0).tolist()
+    ([3.0, 4.0], [3.0, 0.0])
+    """
+    size = norm(x, q)
+    return size * mirror(x / size, q) if 0 < size < np.inf else np.zeros_like(x)
+
+
+def bregman(a: Any, b: Any, q: float) -> float:
+    """D(a, b), with all digits where a and b are nearly the same.
+
+    >>> bregman([1.0, 2.0], [0.0, 1.0], 2.0), bregman([1.0], [-1.0], 3.0)
+    (1.0, 2.0)
+    """
+    check_exponent("bregman", q)
+    x, y = np.ravel(np.asarray(a, np.float64)), np.ravel(np.asarray(b, np.float64))
+    if x.shape != y.shape:
+        raise refusal("bregman", "b", f"have as many entries as `a`, {x.size}", f"{y.size} entries")
+    zero = y == 0
+    apart = (x - y) / np.where(zero, 1.0, y)  # x = y (1 + apart)
+    return float(np.sum(np.where(zero, np.abs(x) ** q / q, np.abs(y) ** q * _divergence_of_one(apart, q))))
+
+
+def _divergence_of_one(x: Vector, q: float) -> Vector:
+    """D(1 + x, 1) = (|1 + x|^q - 1)/q - x; near 0 the sum over k >= 2 of (q-1)(q-2)...(q-k+1)/k! x^k."""
+    term = (q - 1) / 2 * x * x
+    series = term.copy()
+    for k in range(3, 9):
+        term = term * (q - k + 1) / k * x
+        series += term
+    return np.where(np.abs(x) < _NEAR, series, (np.abs(1 + x) ** q - 1) / q - x)
+
+
+def divergence(target: Any, point: Any, q: float) -> float:
+    """D of two directions: `target` and `point`, each divided by its norm |.|_q; inf for a point at 0.
+
+    >>> divergence([2.0, 0.0], [5.0, 0.0], 1.5), round(divergence([0.0, 1.0], [1.0, 0.0], 2.0), 12)
+    (0.0, 1.0)
+    """
+    check_exponent("divergence", q)
+    a, b = np.asarray(target, np.float64), np.asarray(point, np.float64)
+    long, size = norm(a, q), norm(b, q)
+    if not long:
+        raise refusal("divergence", "target", "be a direction other than 0", target)
+    return bregman(a / long, b / size, q) if size else float("inf")
