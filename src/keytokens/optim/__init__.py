@@ -4,6 +4,7 @@ from .descents import Descent, Growing, Normalised, Plain, Polyak, power
 from .flow import Flow, flow
 from .lbfgs import LBFGS
 from .loop import Outcome, Status, run
+from .mirrors import MirrorDescent
 from .trajectory import Recorder, Trajectory, log_spaced
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Descent",
     "Flow",
     "Growing",
+    "MirrorDescent",
     "Normalised",
     "Outcome",
     "Plain",
