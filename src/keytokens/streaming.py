@@ -66,10 +66,11 @@ class Gathered:
 def tokens_within(memory: int, n_classes: int) -> int:
     """How many tokens training may have in so many bytes.
 
-    A fit holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary.
+    A fit holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary, which is
+    spelled when the model is saved.
     """
     m = 1 if n_classes == 2 else n_classes
-    a_token = 4 * (10 * (m + 1) + 5 * m + 10) + 100
+    a_token = 4 * (10 * (m + 1) + 5 * m + 10) + 250
     return max(1000, (memory - _FIXED) // a_token)
 
 

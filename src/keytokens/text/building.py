@@ -216,7 +216,7 @@ def vocabulary_of(words: tuple[str, ...], word_keys: Keys, node_keys: list[Keys]
     starts = np.cumsum([0, *map(len, node_keys)])
     levels = tuple(Level(int(at), keys) for at, keys in zip(starts[1:], node_keys[1:], strict=False))
     vocabulary = Vocabulary(words, word_keys, levels, column)
-    return Vocabulary.from_tokens(vocabulary.tokens) if (column < 0).any() else vocabulary
+    return vocabulary.trimmed() if (column < 0).any() else vocabulary
 
 
 def grouped(texts: Iterable[str]) -> Iterator[list[str]]:
