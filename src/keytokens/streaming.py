@@ -45,6 +45,7 @@ Relabel = Callable[[list[Any]], list[Any]]
 LEAST_MEMORY = 500_000_000
 _FIXED = 400_000_000  # the libraries, one block of counts, some pieces of text
 _EVERY = 5.0  # seconds between two states on the disk
+_LOOK = 1 << 22  # entries that are checked at a time
 _COUNTS, _STATE = "counts.json", "state.safetensors"
 
 
@@ -195,13 +196,28 @@ class Workplace:
             levels.append(Level(start, arrays[f"level_{len(levels)}"]))
             start += len(levels[-1].keys)
         vocabulary = Vocabulary(words, arrays["word_keys"], tuple(levels), arrays["column"])
-        pointer = arrays["pointer"]
+        pointer, y, classes = arrays["pointer"], arrays["y"], np.array(record["classes"])
+        if len(vocabulary.column) != start or len(vocabulary.word_keys) != len(words) or len(y) != len(pointer) - 1:
+            raise ValueError("the arrays do not fit together")
+        if len(vocabulary) != record["tokens"] or y.min() < 0 or y.max() >= len(classes) or np.diff(pointer).min() < 0:
+            raise ValueError("the numbers are out of range")
         rooms = tuple(
             MappedArray.opened(self.folder / name, dtype, int(pointer[-1]))
             for name, dtype in (("indices", np.int32), ("data", np.float32))
         )
+        for first in range(0, int(pointer[-1]), _LOOK):  # products do not look: a wrong column would read anything
+            last = min(first + _LOOK, int(pointer[-1]))
+            columns, values = rooms[0].array[first:last], rooms[1].array[first:last]
+            if (
+                columns.min() < 0
+                or columns.max() >= record["tokens"]
+                or not (values.min() > 0 and values.max() < np.inf)
+            ):
+                raise ValueError("the counts are out of range")
+            for room in rooms:
+                room.let_go(first, last)
         matrix = matrix_of(rooms[0].array, rooms[1].array, np.diff(pointer), record["tokens"])
-        return Gathered(vocabulary, matrix, (rooms[0], rooms[1]), np.array(record["classes"]), arrays["y"])
+        return Gathered(vocabulary, matrix, (rooms[0], rooms[1]), classes, y)
 
     # ---- the state of training
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import keytokens as kt
+import keytokens.streaming
 from keytokens.cli.app import run
 from keytokens.serve.models import take_in
 from keytokens.serve.store import Store
@@ -168,6 +169,29 @@ def _named(place: Path) -> set[str]:
     return set()
 
 
+def fit_flowing(folder: Path, known: Known) -> None:
+    """A fit from files that saves its state at every step, and goes on where an earlier one was killed."""
+    keytokens.streaming._EVERY = 0.0
+    words = ["--threads", "1", "--memory", "1GB", "--resume"]
+    command("fit", known.data["new"], "-o", folder / "model", *words)
+
+
+def goes_on(folder: Path, known: Known) -> str:
+    """The old model or the new one is there, and the same command ends as if nothing had happened."""
+    found = _loaded(folder / "model", known)
+    if found not in ("old", "new"):
+        raise Broken(f"the model is {found!r}")
+    partial = folder / "model.partial"
+    stage = "trained" if list(partial.glob("all/state.safetensors")) else "counted" if partial.exists() else "begun"
+    fit_flowing(folder, known)
+    after = _loaded(folder / "model", known)
+    if after != "new":
+        raise Broken(f"the run that went on ended with the {after!r} model")
+    if partial.exists():
+        raise Broken(f"left over: {sorted(map(str, partial.rglob('*')))}")
+    return found if found == "new" else f"old, {stage}"
+
+
 # ---- files that take the place of others
 
 
@@ -313,6 +337,7 @@ PHASES = {
         Phase("fit", "no model or the whole new one", nothing, fit, one_model("none", "new"), weight=2),
         Phase("fit-over", "the old or the new model", old_model, fit, one_model("old", "new"), weight=2),
         Phase("fit-small", "the old or the new model, other format", old_model, fit_small, one_model("old", "small")),
+        Phase("resume", "the old or the new model; going on ends with the new", old_model, fit_flowing, goes_on, weight=2),
         Phase("save", "one of the models that are saved", old_model, save_for_ever, one_model("old", "new", "small"),
               endless=True, weight=4),
         Phase("two-writers", "the model of one writer", old_model, save_for_ever, one_model("old", "new", "small"),
