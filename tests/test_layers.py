@@ -24,6 +24,7 @@ ROWS = [
     "persist evaluation tuning",
     "report figures",
     "serve",
+    "dask",
     "cli",
     "__init__ __main__",
 ]

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 
-from benchmarks import descents, measure, svm  # noqa: E402
+from benchmarks import descents, matrix, measure, svm  # noqa: E402
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -99,3 +99,30 @@ def test_the_loop_is_beaten_in_time_and_in_error(away, seconds, said):
     ]
     lines = descents.comparison(records, ["flow", "torch"], "seconds").splitlines()[2:]
     assert [line.split("|")[-2].strip() for line in lines] == [said] * 2
+
+
+def test_matrices_are_measured_beside_the_certified_optimum(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(matrix, "CASES", [(2, 3, 3), (3, 3, 3)])
+    monkeypatch.setattr(matrix, "CONTENDERS", {"keytokens": matrix.CONTENDERS["keytokens"]})
+    monkeypatch.setattr(
+        matrix, "in_fresh_process", lambda given, module, threads: matrix.measure(given[1], given[3], matrix.CASES, 0)
+    )
+    matrix.main(["--repeats", "2", "--output", str(tmp_path)])
+    runs = rows_of(tmp_path / "matrix.csv")
+    assert [(run["norm"], run["seed"], run["n"]) for run in runs] == [
+        (norm, seed, n) for norm in ("frobenius", "nuclear") for seed in "01" for n in "23"
+    ]
+    assert all(abs(float(run["excess"])) < 1e-8 and float(run["violation"]) < 1e-9 for run in runs)
+    assert (tmp_path / "matrix.md").read_text("utf-8") in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("theirs, said", [(0.6, "kept"), (0.4, "MISSED")])
+def test_matrices_are_judged_by_the_least_ratio(theirs, said):
+    records = [
+        {"contender": name, "norm": "nuclear", "n": n, "T": 5, "d": 5, "seconds": seconds, "processor_s": seconds}
+        for n, slower in ((5, 10.0), (10, 1.0))
+        for name, seconds in (("keytokens", 0.1), (matrix.PUBLISHED, theirs * slower))
+    ]
+    (line,) = matrix.verdicts(records, "nuclear", ["keytokens", matrix.PUBLISHED])
+    assert f"bar 5: {said};" in line
+    assert line.startswith(f"nuclear: {theirs / 0.1:.1f} to {theirs * 100:.1f} times faster")

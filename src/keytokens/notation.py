@@ -27,6 +27,7 @@ SYMBOLS: dict[str, str] = {
     "r": "log-count ratio of a token",
     "h": "vote of a token for the label against a rival, W times the difference of its values",
     "L": "number of words of a text",
+    "q": "exponent of a norm |.|_q; q/(q - 1) is that of the dual norm",
 }
 
 

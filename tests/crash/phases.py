@@ -337,7 +337,7 @@ PHASES = {
         Phase("fit", "no model or the whole new one", nothing, fit, one_model("none", "new"), weight=2),
         Phase("fit-over", "the old or the new model", old_model, fit, one_model("old", "new"), weight=2),
         Phase("fit-small", "the old or the new model, other format", old_model, fit_small, one_model("old", "small")),
-        Phase("resume", "the old or the new model; going on ends with the new", old_model, fit_flowing, goes_on, weight=2),
+        Phase("resume", "old or new model; going on ends with the new", old_model, fit_flowing, goes_on, weight=2),
         Phase("save", "one of the models that are saved", old_model, save_for_ever, one_model("old", "new", "small"),
               endless=True, weight=4),
         Phase("two-writers", "the model of one writer", old_model, save_for_ever, one_model("old", "new", "small"),

@@ -19,6 +19,9 @@ REQUIRED = (
     *("te.gradient", "te.bag-of-words", "te.signed-frequency", "te.one-step", "te.one-step-bound", "te.rank-two"),
     *("te.p-gradient", "te.divergence", "te.max-margin", "te.rates", "te.barrier", "te.closed-form"),
     *("te.alternative-optimum", "te.dimension"),
+    *(f"fu.{name}" for name in ("bregman", "mirror-step", "lq-svm", "mirror-direction", "mirror-joint")),
+    *("fu.rates", "fu.faster"),
+    *(f"fu.{name}" for name in ("feasible", "frobenius-rank", "nuclear", "norms", "finite-part", "several")),
     *(f"kt.{name}" for name in ("two-scalars", "contributions", "sufficient", "flip", "flip-words", "drop-bound")),
 )
 SHORT = ENOUGH  # random instances of each claim here; `keytokens verify` runs more

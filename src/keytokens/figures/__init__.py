@@ -10,7 +10,8 @@ name       what is typed: `keytokens figure NAME`, and the beginning of the name
 caption    a few sentences in our own words; what a paper states as the paper's, what was found here as ours
 compute    small -> tables: {"paths": table(t=..., p1=..., p2=...), ...}. All that is drawn or checked is in them;
            each is saved as CSV. No clock, no unseeded lot, no download. `small` asks for a version for the tests (fewer
-           trials, fewer steps); a figure that takes a second or two may ignore it.
+           trials, fewer steps); a figure that takes a second or two may ignore it. Where the published size takes
+           longer than two minutes, `compute` takes a sample and `full` (no argument) the published size.
 draw       tables -> a matplotlib Figure, made with `look.sheet`; matplotlib is imported inside functions only. Use
            `look.STYLES`, so that no line is known by its colour alone.
 checks     tables -> a list of `Check(name, measured, expected, tolerance, source, note, rule)`; `Check.printed` takes

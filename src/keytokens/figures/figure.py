@@ -125,6 +125,7 @@ class Figure:
     compute: Callable[[bool], Tables]  # True asks for a small version that takes a second or two
     draw: Callable[[Tables], Drawing]
     checks: Callable[[Tables], Sequence[Check]]
+    full: Callable[[], Tables] | None = None  # the published size, where `compute` takes a sample of it
 
 
 def numbered_notes(checks: Sequence[Check]) -> list[str]:

@@ -32,6 +32,15 @@ FILES = (
     "fig_9a",
     "fig_9b",
     "fig_10",
+    "ma_paths",
+    "ma_lines",
+    "ma_local",
+    "ma_rank",
+    "ma_global",
+    "ma_several",
+    "mi_norms",
+    "mi_joint",
+    "rates",
     "te_step",
     "te_flow",
     "te_shape",
@@ -97,10 +106,10 @@ class Made:
         }
 
 
-def make(figure: Figure, small: bool = False) -> Made:
-    """Compute, draw and check; nothing is written."""
+def make(figure: Figure, small: bool = False, full: bool = False) -> Made:
+    """Compute, draw and check; nothing is written. `full`: as large as published, where the figure is a sample."""
     check_matplotlib()
     begin = time.perf_counter()
-    tables = figure.compute(small)
+    tables = figure.full() if full and figure.full is not None else figure.compute(small)
     drawn = pictures(figure.draw, tables, figure.title)
     return Made(figure, tables, drawn, tuple(figure.checks(tables)), time.perf_counter() - begin)

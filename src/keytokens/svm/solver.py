@@ -10,8 +10,10 @@ each row, then only what differs.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ from .problem import MarginProblem
 from .rows import Rows
 from .solution import MarginSolution, NotSolved, Witness
 
-__all__ = ["CERTIFIED", "solve"]
+__all__ = ["CERTIFIED", "one_thread", "solve"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -90,7 +92,7 @@ def solve(
     check_number("solve", "tolerance", tolerance, 0.0, above=True)
     first = _given_rows(problem, start)
     # One thread: the same bits everywhere, and many small products that threads would only slow down.
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_thread():
         if len(first):
             try:
                 return _solve(_Search(problem, tolerance), first)
@@ -121,6 +123,11 @@ def _solve(search: _Search, first: Index) -> MarginSolution:
             "for double precision. Scale or centre the keys, or drop inputs that are almost contradictory."
         )
     return solution
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """BLAS held to one thread."""
+    return _blas().limit(limits=1, user_api="blas")
 
 
 @cache

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["torch_randn"]
+__all__ = ["torch_normals", "torch_randn"]
 
 
 def torch_randn(seed: int, *shape: int) -> NDArray[Any]:
     """MT19937 seeded as numpy's RandomState; Box-Muller, in float32 by blocks of 16 or in doubles below 16 numbers."""
+    return torch_normals(seed)(*shape)
+
+
+def torch_normals(seed: int) -> Callable[..., NDArray[Any]]:
+    """One draw after another from one generator; short draws of an odd size would need the number that is left over."""
     words = np.random.RandomState(seed)  # the generator itself is the point
-    size = int(np.prod(shape))
-    draw = _short if size < 16 else _long
-    return draw(words, size).reshape(shape)
+
+    def draw(*shape: int) -> NDArray[Any]:
+        size = int(np.prod(shape))
+        return (_short if size < 16 else _long)(words, size).reshape(shape)
+
+    return draw
 
 
 def _bits(words: np.random.RandomState, count: int) -> NDArray[Any]:

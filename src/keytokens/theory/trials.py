@@ -93,7 +93,8 @@ class Trials:
         """Minus the gradients: unit vectors (m, d), zeros where the gradient is zero, and log lengths (m,)."""
         a = self.logits(p)
         chosen = a.argmax(axis=0)[None]  # the first where several tie
-        pull, log_scale = self._pull(a - np.take_along_axis(a, chosen, axis=0), chosen)
+        a -= np.take_along_axis(a, chosen, axis=0)
+        pull, log_scale = self._pull(a, chosen, self.scores_at(a))
         top = log_scale.max(axis=1)
         top = np.where(np.isfinite(top), top, 0.0)
         pull *= np.exp(log_scale - top[:, None])
@@ -103,15 +104,19 @@ class Trials:
         unit = down / np.where(length > 0, length, 1.0)[:, None]
         return unit, top + log_abs(length) - np.log(n)
 
-    def _pull(self, a: Vector, chosen: Index) -> tuple[Vector, Vector]:
+    def scores_at(self, a: Vector) -> Vector:
+        """(T, m, n) the scores where the logits are `a` (T, m, n): the same everywhere for a linear head."""
+        return self._scores
+
+    def _pull(self, a: Vector, chosen: Index, scores: Vector) -> tuple[Vector, Vector]:
         """-n dL/da of every token, (T, m, n), and the logarithms (m, n) of the scale of each bag.
 
         The scale is the attention of the strongest token u whose score differs from the chosen one's: s_u = exp(a_u)/Z
         may underflow. With e_t = exp(a_t - a_u) the shortfall s'gamma - gamma_chosen is s_u sum_t e_t above_t, and the
         pull in units of s_u is e_t (above_t - shortfall), or -s_t sum_t e_t above_t for the chosen one and what ties.
         """
-        best = np.take_along_axis(self._scores, chosen, axis=0)[0]
-        above = self._scores - best
+        best = np.take_along_axis(scores, chosen, axis=0)[0]
+        above = scores - best
         ties = above == 0
         strongest = np.where(ties, -np.inf, a).max(axis=0)
         base = np.where(np.isfinite(strongest), strongest, 0.0)

@@ -1,0 +1,93 @@
+"""The claims about attention by a matrix notice a spoilt formula; their constructions by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from keytokens.core.bags import Bags
+from keytokens.theory.claim import judge
+from keytokens.theory.families import matrices
+
+
+def spoil(claim, seeds=20):
+    verdict = judge(claim, seeds)
+    return not verdict.holds and any(sentence.startswith("the excess") for sentence in verdict.failures)
+
+
+def test_spoilt_construction(monkeypatch):
+    honest = matrices._constructed
+    monkeypatch.setattr(matrices, "_constructed", lambda x: 1.01 * honest(x))
+    assert spoil(matrices.FEASIBLE)
+
+
+def test_spoilt_shape_of_the_frobenius_solution(monkeypatch):
+    honest = matrices.solve_matrix
+    monkeypatch.setattr(matrices, "solve_matrix", lambda problem: _turned(honest(problem)))
+    assert spoil(matrices.FROBENIUS)
+
+
+def _turned(solution):
+    """A little of every direction added: no longer in the span of the queries."""
+    return replace(solution, p=solution.p + 1e-5 * solution.norm)
+
+
+@pytest.mark.parametrize("change", [{"W": 1.001}, {"lam": 0.0}, {"W": 0.999}])
+def test_spoilt_certificate(monkeypatch, change):
+    honest = matrices.solve_nuclear
+
+    def spoilt(*given):
+        found = honest(*given)
+        return replace(found, **{name: factor * getattr(found, name) for name, factor in change.items()})
+
+    monkeypatch.setattr(matrices, "solve_nuclear", spoilt)
+    assert spoil(matrices.NUCLEAR)
+
+
+def test_swapped_norms_are_noticed(monkeypatch):
+    honest = matrices._distances
+    monkeypatch.setattr(matrices, "_distances", lambda p, one: honest(p, one)[::-1])
+    assert spoil(replace(matrices.NORMS, known=matrices.NORMS.known[:1], counters=()))
+
+
+def test_spoilt_finite_part(monkeypatch):
+    honest = matrices.multi_token_svm
+
+    def spoilt(*given):
+        found = honest(*given)
+        return replace(found, finite=1.01 * found.finite)
+
+    monkeypatch.setattr(matrices, "multi_token_svm", spoilt)
+    assert spoil(matrices.FINITE)
+
+
+def test_a_worse_prediction_is_noticed(monkeypatch):
+    honest = matrices._ended(4, 125)
+    monkeypatch.setattr(matrices, "_ended", lambda d, draws: [replace(one, both=one.one) for one in honest])
+    assert spoil(matrices.SEVERAL)
+
+
+def test_too_few_runs_are_noticed(monkeypatch):
+    honest = matrices._ended(4, 125)
+    monkeypatch.setattr(matrices, "_ended", lambda d, draws: honest[:5])
+    assert judge(matrices.SEVERAL).failures == ("the hypotheses hold on 0 of 2 known instances",)
+
+
+def test_the_constructed_matrix_has_equal_margins():
+    """Two inputs along the axes: W z_i = w_i, margins of 1."""
+    wanted = matrices.Wanted(Bags.of([[[2.0, 0.0], [0.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]), np.eye(2), np.array([0, 0]))
+    assert_allclose(matrices._constructed(wanted), np.diag([0.5, 0.25]))
+    assert matrices._feasibility(wanted) < 1e-12
+
+
+def test_feasibility_fails_below_the_threshold():
+    """Ten tokens on a line, a middle one wanted: d = 1 < T - 1."""
+    wanted = matrices.Wanted(Bags.of([np.arange(10.0)[:, None]]), np.ones((1, 1)), np.array([4]))
+    assert not matrices.TOKENS.holds(wanted)
+    assert wanted.frobenius is None
+    assert wanted.nuclear is None
+    assert matrices._distances(np.ones(1), wanted) == (np.inf, np.inf)
+    assert matrices._apart(wanted) == 0
