@@ -84,7 +84,7 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
     (energy,) = block.column_sums(np.square, [weight], threads)
     lengths = np.asarray(block.rows.sum(axis=1), np.float64).ravel()
     mass = float((lengths * weight).sum())  # not a dot product: its bits would depend on the threads of BLAS
-    documents: Float = np.bincount(y, weight, n_classes)
+    documents: Float = np.bincount(y, weight, n_classes).astype(np.float64)
     return Statistics(presence, energy, mass, documents)
 
 
