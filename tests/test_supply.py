@@ -37,6 +37,7 @@ PERMISSIVE = {
 SPELLED = {
     "Apache License, Version 2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
+    "BSD": "BSD-3-Clause",
     "BSD License": "BSD-3-Clause",
     "ISC License (ISCL)": "ISC",
     "MIT License": "MIT",
@@ -218,7 +219,8 @@ def test_an_audit_that_was_not_made_is_not_clean():
 
 # What an import brings along -----------------------------------------------------------------------------------------
 
-HEAVY = {"fastapi", "matplotlib", "starlette", "uvicorn"}  # pandas and pyarrow, where they are, scikit-learn imports
+# pandas and pyarrow, where they are, scikit-learn imports
+HEAVY = {"dask", "distributed", "fastapi", "matplotlib", "starlette", "uvicorn"}
 
 
 @pytest.mark.parametrize(

@@ -27,31 +27,72 @@ __all__ = [
 
 
 class KeyTokensError(Exception):
-    """Base of everything that keytokens raises on purpose."""
+    """Base of everything that keytokens raises on purpose.
+
+    >>> issubclass(DataError, KeyTokensError), issubclass(NotSeparable, KeyTokensError)
+    (True, True)
+    """
 
 
 class InputError(KeyTokensError, ValueError):
-    """An argument breaks a rule; the message says which, what was seen and what to do."""
+    """An argument breaks a rule; the message says which, what was seen and what to do.
+
+    >>> import keytokens as kt
+    >>> kt.KeyTokenClassifier(brevity=2).check_options()
+    Traceback (most recent call last):
+        ...
+    keytokens.errors.InputError: KeyTokenClassifier: `brevity` must be a number from 0 to 1; saw 2.
+    """
 
 
 class DataError(InputError):
-    """A data file breaks a rule; the message names the file and, where there is one, the line."""
+    """A data file breaks a rule; the message names the file and, where there is one, the line.
+
+    >>> from keytokens.tables import read_table
+    >>> read_table("no-such-table.csv")
+    Traceback (most recent call last):
+        ...
+    keytokens.errors.DataError: no-such-table.csv: cannot be read: no such file or directory.
+    """
 
 
 class ModelError(KeyTokensError):
-    """A model directory cannot be read."""
+    """A model directory cannot be read.
+
+    >>> import keytokens as kt
+    >>> kt.load("no-such-model")
+    Traceback (most recent call last):
+        ...
+    keytokens.errors.ModelError: load: there is no model at 'no-such-model': no such directory.
+    """
 
 
 class OutputError(KeyTokensError, OSError):
-    """A file cannot be written; what was there before is still there."""
+    """A file cannot be written; what was there before is still there.
+
+    >>> issubclass(OutputError, OSError)
+    True
+    """
 
 
 class MissingExtra(KeyTokensError, ImportError):
-    """A command or function needs an optional package that is not installed."""
+    """A command or function needs an optional package that is not installed.
+
+    >>> issubclass(MissingExtra, ImportError)
+    True
+    """
 
 
 class NotSeparable(KeyTokensError):
-    """No direction satisfies the constraints; `witness` is a Farkas vector that anybody can check."""
+    """No direction satisfies the constraints; `witness` is a Farkas vector that anybody can check.
+
+    >>> from keytokens.svm import MarginProblem, solve
+    >>> try:
+    ...     solve(MarginProblem.from_rows([[1.0], [-1.0]]))  # p >= 1 and -p >= 1
+    ... except NotSeparable as error:
+    ...     print(error.witness.is_proof())
+    True
+    """
 
     def __init__(self, message: str, witness: Any) -> None:
         super().__init__(message)

@@ -156,7 +156,17 @@ def _option(value: Any) -> Any:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` has written: a `KeyTokenClassifier` or a `BagClassifier`, as it was saved."""
+    """Read a model that `save` has written: a `KeyTokenClassifier` or a `BagClassifier`, as it was saved.
+
+    >>> import tempfile
+    >>> import keytokens as kt
+    >>> clf = kt.KeyTokenClassifier().fit(["a great film", "a dull plot"] * 4, ["good", "bad"] * 4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     clf.save(folder)
+    ...     again = load(folder)
+    >>> bool((again.predict_proba(["great"]) == clf.predict_proba(["great"])).all())
+    True
+    """
     folder = Path(path)
     for attempt in range(_ATTEMPTS):
         record = _record(folder)

@@ -51,7 +51,12 @@ MOST_STEPS = 5_000  # of a descent, which needs about 1,000
 
 
 def optimal_tokens(bags: Bags, gamma: Vector, *, strict: bool = True) -> Index:
-    """(n,) the token with the largest score of each bag; `strict` refuses ties, where the optimum is not one token."""
+    """(n,) the token with the largest score of each bag; `strict` refuses ties, where the optimum is not one token.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> optimal_tokens(Bags.of(keys), gamma).tolist()
+    [0]
+    """
     best = bags.argmax(gamma)
     if strict:
         tied = bags.sum((gamma == bags.spread(bags.max(gamma))).astype(np.float64)) > 1
@@ -68,7 +73,12 @@ def optimal_tokens(bags: Bags, gamma: Vector, *, strict: bool = True) -> Index:
 
 
 def score_gap(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, among: NDArray[np.bool_]) -> float:
-    """The least gamma_selected - gamma_t over the tokens `among`; inf if there are none."""
+    """The least gamma_selected - gamma_t over the tokens `among`; inf if there are none.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> round(score_gap(Bags.of(keys), gamma, [0], np.array([False, True, True])), 9)
+    0.1
+    """
     chosen = bags.chosen(selection)
     gaps = bags.spread(gamma[chosen]) - gamma
     return float(gaps[among].min(initial=math.inf))
@@ -76,7 +86,12 @@ def score_gap(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, among
 
 @dataclass(frozen=True, eq=False)
 class LocalOptimum:
-    """A selection with its max-margin direction, judged."""
+    """A selection with its max-margin direction, judged.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> [(one.selection.tolist(), round(one.gap, 9), one.holds) for one in locally_optimal_selections(keys, gamma)]
+    [([0], 1.0, True), ([1], 0.9, True)]
+    """
 
     selection: Index
     solution: MarginSolution
@@ -94,7 +109,13 @@ class LocalOptimum:
 
 
 def local_optimum(keys: Any, gamma: Vector, selection: Sequence[int] | Index) -> LocalOptimum:
-    """Judge one selection; `NotSeparable` if no direction lets it win."""
+    """Judge one selection; `NotSeparable` if no direction lets it win.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> one = local_optimum(keys, gamma, [1])
+    >>> one.holds, one.neighbours.tolist()
+    (True, [False, False, True])
+    """
     bags = Bags.of(keys, "local_optimum")
     bags.chosen(selection, "local_optimum")
     return _judged(bags, gamma, selection, solve(MarginProblem.from_selection(bags, selection)))
@@ -115,6 +136,10 @@ def locally_optimal_selections(keys: Any, gamma: Vector) -> Iterator[LocalOptimu
     """All locally optimal selections, by enumeration of the T_1 x ... x T_n candidates, in their order.
 
     Tokens of the first few bags that cannot win together cannot win with more bags either: their branch ends.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> [one.selection.tolist() for one in locally_optimal_selections(keys, gamma)]
+    [[0], [1]]
     """
     bags = Bags.of(keys, "locally_optimal_selections")
     candidates = math.prod(bags.sizes.tolist())
@@ -154,7 +179,13 @@ def _separable(
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """A selection that descents ended in, with its max-margin direction."""
+    """A selection that descents ended in, with its max-margin direction.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> (one,) = reached_selections(keys, gamma, starts=[[0.0, 1.0]]).reached
+    >>> one.selection.tolist(), one.starts, one.locally_optimal, bool(one.distances.max() < 1e-4)
+    ([0], 1, True, True)
+    """
 
     optimum: LocalOptimum
     statuses: tuple[Status, ...]  # how each of the runs ended
@@ -178,7 +209,13 @@ class Reached:
 
 @dataclass(frozen=True, eq=False)
 class Unsaturated:
-    """A run that ended before it had decided."""
+    """A run that ended before it had decided.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> (one,) = reached_selections(keys, gamma, starts=[[0.0, 0.0]], norm=1.0).unsaturated
+    >>> one.status.name, bool(0 < one.attention < 1)
+    ('FAR_ENOUGH', True)
+    """
 
     start: Vector
     end: Vector
@@ -188,7 +225,13 @@ class Unsaturated:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """What descents from many starts end in: every start is in one of the two."""
+    """What descents from many starts end in: every start is in one of the two.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> found = reached_selections(keys, gamma, starts=[[0.0, 1.0], [0.0, -1.5]])
+    >>> found.starts, len(found.reached)
+    (2, 2)
+    """
 
     reached: tuple[Reached, ...]  # most starts first
     unsaturated: tuple[Unsaturated, ...]
@@ -277,7 +320,13 @@ def _reached(problem: SelectionProblem, selection: tuple[int, ...], ends: list[O
 
 @dataclass(frozen=True, eq=False)
 class DirectionalNeighbours:
-    """What a direction q selects, with what margin, and which tokens attain it."""
+    """What a direction q selects, with what margin, and which tokens attain it.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> found = directional_neighbours(keys, gamma, [1.0, 0.5])
+    >>> found.selection.tolist(), found.neighbours.tolist(), found.neighbour_optimal
+    ([1], [True, False, False], False)
+    """
 
     selection: Index
     margin: float
@@ -286,7 +335,13 @@ class DirectionalNeighbours:
 
 
 def directional_neighbours(keys: Any, gamma: Vector, q: Sequence[float] | Vector) -> DirectionalNeighbours:
-    """For any direction: selected tokens, margin Gamma_q, the tokens that attain it."""
+    """For any direction: selected tokens, margin Gamma_q, the tokens that attain it.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> found = directional_neighbours(keys, gamma, [0.0, 1.0])
+    >>> found.selection.tolist(), found.margin
+    ([0], 1.0)
+    """
     bags = Bags.of(keys, "directional_neighbours")
     a = bags.rows @ np.asarray(q, np.float64)
     selection = bags.argmax(a)
@@ -304,6 +359,11 @@ class Cone:
     """{p : cos(p, p_mm) >= 1 - mu, |p| >= radius}: inside it descent cannot lose a locally optimal selection.
 
     That holds if every bag has a token on the margin: delta knows nothing of a bag without one.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> c = cone(keys, gamma, local_optimum(keys, gamma, [0]))
+    >>> round(c.margin, 6), bool(0 < c.mu < 1 and c.radius > 0)
+    (1.004988, True)
     """
 
     mu: float
@@ -319,6 +379,10 @@ def cone(keys: Any, gamma: Vector, optimum: LocalOptimum) -> Cone:
     Theta = 1/|p_mm|, delta = half the least (k_t - k_u)'p_mm of a neighbour t and a non-neighbour u, A = max|k|/Theta,
     mu = (min(1/2, delta)/A)^2 / 8, radius = max(2, 1/delta)/Theta log(64 T Gamma A / gap), Gamma the largest spread of
     scores within a bag.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> cone(keys, gamma, local_optimum(keys, gamma, [0])).mu < 1 / 32  # a narrow one
+    True
     """
     bags = Bags.of(keys, "cone")
     if not optimum.holds:
@@ -348,6 +412,9 @@ def smoothness(values: Any, v: Sequence[float] | Vector, W: Vector, M0: float = 
 
     L_p = mean of M0 |v|^2 |W|^2 |X_i|^4 + 3 M1 |v| |W|^2 |X_i|^3 (spectral norms), with |loss'| <= M1 and loss'
     M0-Lipschitz; the defaults are those of the logistic loss.
+
+    >>> smoothness([[[1.0], [0.0]]], [1.0], np.eye(1))
+    3.25
     """
     bags = Bags.of(values, "smoothness", "values")
     X = np.array([np.linalg.norm(bags[i], 2) for i in range(len(bags))])
@@ -356,7 +423,11 @@ def smoothness(values: Any, v: Sequence[float] | Vector, W: Vector, M0: float = 
 
 
 def tight_smoothness(keys: Any, gamma: Vector, M0: float = 0.25, M1: float = 1.0) -> float:
-    """The smaller mean of M0 |gamma_i|^2 |K_i|^2 + 3 M1 |gamma_i| |K_i|^2, for keys and scores of any origin."""
+    """The smaller mean of M0 |gamma_i|^2 |K_i|^2 + 3 M1 |gamma_i| |K_i|^2, for keys and scores of any origin.
+
+    >>> tight_smoothness([[[1.0], [0.0]]], np.array([1.0, 0.0]))
+    3.25
+    """
     bags = Bags.of(keys, "tight_smoothness")
     K = np.array([np.linalg.norm(bags[i], 2) for i in range(len(bags))])
     g = np.sqrt(bags.sum(gamma**2))
@@ -367,6 +438,9 @@ def separating_witness(values: Any, W: Vector, v: Sequence[float] | Vector) -> V
     """A p that separates the best tokens when all labels are +1: (W')^+ v / least score gap, v in the range of W'.
 
     Keys are k = W x, so p'(k_best - k_t) = v'(x_best - x_t) / gap >= 1.
+
+    >>> separating_witness([[[2.0, 0.0], [0.0, 0.0]]], np.eye(2), [1.0, 0.0]).tolist()
+    [0.5, 0.0]
     """
     bags = Bags.of(values, "separating_witness", "values")
     direction = np.asarray(v, np.float64)
@@ -381,7 +455,12 @@ def separating_witness(values: Any, W: Vector, v: Sequence[float] | Vector) -> V
 
 
 def has_equal_scores(bags: Bags, gamma: Vector) -> bool:
-    """Whether within each bag all tokens but the best share one score, strictly below it."""
+    """Whether within each bag all tokens but the best share one score, strictly below it.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> has_equal_scores(Bags.of(keys), gamma), has_equal_scores(Bags.of(keys), np.array([1.0, 0.5, 0.5]))
+    (False, True)
+    """
     best = bags.starts[:-1] + optimal_tokens(bags, gamma)
     rest = np.where(np.isin(np.arange(len(gamma)), best), -math.inf, gamma)
     low = np.where(np.isin(np.arange(len(gamma)), best), math.inf, gamma)
@@ -394,6 +473,11 @@ def in_general_position(keys: Any, selection: Sequence[int] | Index, most: int =
     """Whether the rows k_selected - k_t are in general position.
 
     Every d of them are independent and no d + 1 have the all-ones vector in their column range; by enumeration.
+
+    >>> in_general_position([[[1.0, 0.0], [0.0, 0.3], [0.2, 0.0]]], [0])
+    True
+    >>> in_general_position([[[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]], [0])  # two rows on one line
+    False
     """
     bags = Bags.of(keys, "in_general_position")
     chosen = bags.chosen(selection, "in_general_position")

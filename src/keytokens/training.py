@@ -20,7 +20,7 @@ from .core.silence import contributing_values, kept_shares
 from .optim import LBFGS, Outcome, run
 from .optim.lbfgs import LBFGSState
 from .optim.loop import go_on
-from .parallel import TreeSum, give_back_memory, ordered_map, over_spans
+from .parallel import TreeSum, give_back_memory, over_spans
 
 __all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
 
@@ -83,11 +83,11 @@ class TrainingSet:
         total = self._sum(attention_of, theta)
         return total / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
 
-    def scores(self, theta: Parameters) -> Float:
-        """(m, n) of all documents."""
+    def means(self, theta: Parameters, kept: Float) -> Float:
+        """(2 m + 1, n): see `means_of`."""
         found = []
         for block in self.blocks:
-            found.append(scores_of(block, theta, self.threads))
+            found.append(means_of(block, theta, kept, self.threads))
             block.let_go()
         return np.concatenate(found, axis=1)
 
@@ -115,9 +115,23 @@ def attention_of(block: Block, y: Labels, weight: Float, theta: Parameters, thre
     return total_attention(block, weight, theta, threads)
 
 
-def scores_of(block: Block, theta: Parameters, threads: int) -> Float:
-    """(m, n) of the documents of one block."""
-    return np.concatenate(ordered_map(lambda part: scores(part, theta), block.slices, threads), axis=1)
+def means_of(block: Block, theta: Parameters, kept: Float, threads: int) -> Float:
+    """The means of b, of b kept and of 1 over the tokens of each document, weighted by attention: (2 m + 1, n).
+
+    Of 1 it is the share that the sink leaves. Rows of b kept are made when they are needed.
+    """
+    m, own = len(theta.B), theta.weights
+    if own is None:
+        rows = np.concatenate([theta.B, theta.B * kept, np.ones_like(theta.B[:1])])
+        none = np.zeros(len(rows), rows.dtype)
+        return scores(block.rows, Parameters(theta.a, rows, none, none, theta.log_sink))
+
+    def row(k: int) -> Float:
+        return own.w if k == 2 * m else own.w * theta.B[k] if k < m else own.w * (theta.B[k - m] * kept)
+
+    sums = np.stack(block.times(range(2 * m + 1), threads, row))
+    total = sums[-1] + sums.dtype.type(own.sink)
+    return np.asarray(sums / np.where(total > 0, total, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +227,9 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
     """
     values = contributing_values(theta)
     kept = kept_shares(theta.a, values, df, threshold)
-    m, none = len(values), np.zeros(2 * len(values) + 1, theta.a.dtype)
-    rows = np.concatenate([values, values * kept, np.ones_like(values[:1])])
-    probe = Parameters(theta.a, rows, none, none, theta.log_sink)
-    means = data.scores(probe).astype(np.float64)
+    m = len(values)
+    probe = Parameters(theta.a, values, np.zeros_like(theta.c), np.zeros_like(theta.c), theta.log_sink)
+    means = data.means(probe, kept).astype(np.float64)
     before, after, weight = means[:m], means[m : 2 * m], np.concatenate(data.weights).astype(np.float64)
     size = float(np.vdot(after, after * weight))
     stretch = float(np.sqrt(np.vdot(before, before * weight) / size)) if size > 0 else 1.0

@@ -85,6 +85,9 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Save the state of a long fit now and then; go on after an interruption.")
     ] = False,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Fit on the cluster of this Dask scheduler: tcp://host:8786.")
+    ] = None,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,
     json: JsonOption = False,
@@ -108,12 +111,14 @@ def fit(
     given = {name: value for name, value in wanted.items() if value is not None}
     KeyTokenClassifier(**given).check_options()
     max_bytes = None if size is None else bytes_of(size)
-    if memory is not None or resume:
+    if memory is not None or resume or dask is not None:
         if tune is not None:
-            raise InputError("fit: --autotune needs all texts in memory; leave --memory and --resume out.")
+            raise InputError("fit: --autotune needs all texts in memory; leave --memory, --resume and --dask out.")
+        if dask is not None and (memory is not None or resume):
+            raise InputError("fit: --dask keeps the texts on the workers; leave --memory and --resume out.")
         budget = None if memory is None else bytes_of(memory, "--memory", LEAST_MEMORY)
         flow = Flow(data, table_format, text, label, quiet=json)
-        fit_flow(flow, output, given, holdout, seed, budget, resume, max_bytes)
+        fit_flow(flow, output, given, holdout, seed, budget, resume, max_bytes, dask)
         return
     trainer = Trainer(given, tune, max_bytes, seed, quiet=json)
     begin = time.perf_counter()

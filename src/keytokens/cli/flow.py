@@ -93,13 +93,19 @@ def fit_flow(
     memory: int | None,
     resume: bool,
     max_bytes: int | None,
+    address: str | None = None,
 ) -> None:
-    """Score a share, fit to everything, save the model, and remove what lay in `OUTPUT.partial`."""
+    """Score a share, fit to everything, save the model, and remove what lay in `OUTPUT.partial`.
+
+    With the address of a Dask scheduler its workers do the fitting, and nothing lies in a folder.
+    """
     begin = time.perf_counter()
     partial = output.with_name(f"{output.name}.partial")
     source = flow.source
 
     def train(name: str, share: float) -> KeyTokenClassifier:
+        if address is not None:
+            return on_cluster(flow.batches(share, seed, held=False), options, address)
         model = KeyTokenClassifier(**options, verbose=0 if flow.quiet else 1)
         with writing(partial), _no_empty(partial):
             return model.fit_batches(
@@ -114,6 +120,7 @@ def fit_flow(
     score = _kept_score(partial, resume, source)
     if score is None and holdout > 0:
         score = _score(train("score", holdout), flow.batches(holdout, seed, held=True))
+    if score is not None and address is None:
         write_whole(partial / "score.json", json.dumps({"source": source, "score": score}).encode("utf-8"))
     say(score_line(score), quiet=flow.quiet)
     scored = time.perf_counter()
@@ -140,6 +147,12 @@ def fit_flow(
                 "seconds": {"score": scored - begin, "fit": fitted - scored},
             }
         )
+
+
+def on_cluster(batches: Iterator[Batch], options: dict[str, Any], address: str) -> KeyTokenClassifier:
+    from ..dask import fit_on_dask  # an extra: heavy, and perhaps not there
+
+    return fit_on_dask(batches, options, address, as_numbers)
 
 
 @contextmanager

@@ -128,7 +128,16 @@ class Document:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Explained):
-    """Why one text got its label: exact contributions, formal sets, and the certificate."""
+    """Why one text got its label: exact contributions, formal sets, and the certificate.
+
+    >>> import keytokens as kt
+    >>> clf = kt.KeyTokenClassifier(ngrams=(1, 1)).fit(["a great film", "a dull plot"] * 4, ["good", "bad"] * 4)
+    >>> e = clf.explain("a great plot, a great cast")
+    >>> e.label, [item.text for item in e.sufficient], [item.text for item in e.flip]
+    ('good', ['great'], ['great'])
+    >>> bool(abs(sum(use.contribution for use in e.tokens) + e.sink - e.logit) < 1e-9)
+    True
+    """
 
     document: Document
     read_with: tuple[Together, int, int] | None = None  # texts, which of them this is, and its first occurrence

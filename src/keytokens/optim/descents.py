@@ -69,7 +69,16 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Plain:
-    """Gradient descent: eta times the gradient."""
+    """Gradient descent: eta times the gradient.
+
+    >>> from keytokens.core.bags import Bags
+    >>> from keytokens.core.selection_loss import SelectionProblem
+    >>> from keytokens.optim.loop import run
+    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> norms = [run(Descent(problem, Plain(1.0)), np.zeros(1), steps).state.norm for steps in (10, 100, 1000)]
+    >>> [round(norm, 1) for norm in norms]  # like log t
+    [0.8, 3.2, 5.6]
+    """
 
     eta: Schedule
 
@@ -85,6 +94,13 @@ class Normalised:
     """A given length for each block; with a floor eps, as published code has it, eta |g| / (|g| + eps).
 
     A floor ends the run in effect where |g| falls below it; without one the direction stays exact.
+
+    >>> from keytokens.core.bags import Bags
+    >>> from keytokens.core.selection_loss import SelectionProblem
+    >>> from keytokens.optim.loop import run
+    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> run(Descent(problem, Normalised(0.5)), np.zeros(1), 100).state.norm
+    50.0
     """
 
     eta: Schedule
@@ -107,6 +123,13 @@ class Growing:
     """Normalised steps that lengthen with |p|, never with t: a run that stays near a finite minimum keeps small steps.
 
     `cap` bounds them: the zigzag about the limiting ray is as wide as a step, and the direction as good as cap/|p|.
+
+    >>> from keytokens.core.bags import Bags
+    >>> from keytokens.core.selection_loss import SelectionProblem
+    >>> from keytokens.optim.loop import run
+    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> run(Descent(problem, Growing(0.5), norm=1e6), np.zeros(1), 1000).status.name
+    'FAR_ENOUGH'
     """
 
     eta: float
@@ -124,7 +147,15 @@ class Growing:
 
 @dataclass(frozen=True)
 class Polyak:
-    """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`."""
+    """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`.
+
+    >>> from keytokens.core.bags import Bags
+    >>> from keytokens.core.selection_loss import SelectionProblem
+    >>> from keytokens.optim.loop import run
+    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> run(Descent(problem, Polyak(cap=2.0), norm=20.0), np.zeros(1), 1000).state.reading.selection.tolist()
+    [0]
+    """
 
     cap: float
 

@@ -11,7 +11,11 @@ __all__ = ["Method", "Outcome", "Status", "go_on", "run"]
 
 
 class Status(Enum):
-    """How a run ended, in a sentence."""
+    """How a run ended, in a sentence.
+
+    >>> Status.OUT_OF_STEPS.value
+    'stopped after the given number of steps'
+    """
 
     CONVERGED = "converged: a step lowers the objective by less than the tolerance"
     STALLED = "converged: no step lowers the objective any further in this arithmetic"
@@ -40,7 +44,11 @@ class Method(Protocol[Start_contra, State]):
 
 @dataclass(frozen=True)
 class Outcome(Generic[State]):
-    """Where a run ended, why, and after how many steps."""
+    """Where a run ended, why, and after how many steps.
+
+    >>> Outcome(state=1.0, status=Status.CONVERGED, steps=3).status.name
+    'CONVERGED'
+    """
 
     state: State
     status: Status
@@ -53,7 +61,18 @@ def run(
     max_steps: int,
     watch: Callable[[State], None] | None = None,
 ) -> Outcome[State]:
-    """Run a method; `watch` sees every state, the first one included."""
+    """Run a method; `watch` sees every state, the first one included.
+
+    >>> class Halving:
+    ...     def init(self, start): return start
+    ...     def step(self, state): return state / 2
+    ...     def verdict(self, state): return Status.CONVERGED if state < 0.1 else None
+    >>> outcome = run(Halving(), 1.0, max_steps=100)
+    >>> outcome.state, outcome.status.name, outcome.steps
+    (0.0625, 'CONVERGED', 4)
+    >>> run(Halving(), 1.0, max_steps=2).status.name
+    'OUT_OF_STEPS'
+    """
     return go_on(method, method.init(start), max_steps, watch)
 
 

@@ -18,7 +18,18 @@ __all__ = ["Recorder", "Trajectory", "log_spaced"]
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """m rows, one a recorded step."""
+    """m rows, one a recorded step.
+
+    >>> from keytokens.core.bags import Bags
+    >>> from keytokens.core.selection_loss import SelectionProblem
+    >>> from keytokens.optim import Descent, Normalised, run
+    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> recorder = Recorder()
+    >>> _ = run(Descent(problem, Normalised(0.5)), np.zeros(1), 100, recorder)
+    >>> found = recorder.trajectory
+    >>> found.t.tolist()[-1], found.direction[-1].tolist(), bool(found.loss[-1] < found.loss[0])
+    (100, [1.0], True)
+    """
 
     t: Index  # (m,) steps of a descent, pieces of a flow
     loss: Vector  # (m,) L
@@ -61,6 +72,15 @@ class Recorder:
     """Give it to `run` as `watch`; it keeps the states whose step is in `steps` (None: every state).
 
     The default of a run of unknown length is log-spaced steps up to 10^9.
+
+    >>> from keytokens.core.bags import Bags
+    >>> from keytokens.core.selection_loss import SelectionProblem
+    >>> from keytokens.optim import Descent, Normalised, run
+    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> recorder = Recorder([0, 10, 20])
+    >>> _ = run(Descent(problem, Normalised(0.5)), np.zeros(1), 20, recorder)
+    >>> recorder.trajectory.norm.tolist()
+    [0.0, 5.0, 10.0]
     """
 
     steps: Iterable[int] | None = field(default_factory=lambda: log_spaced(10**9).tolist())

@@ -28,7 +28,13 @@ ROUNDING = 1e-12  # taken off every bound
 
 @dataclass(frozen=True, eq=False)
 class Falls:
-    """least_i q_i <= nu_i - f_i <= most_i q_i for every attention; only bags with a token outside their set."""
+    """least_i q_i <= nu_i - f_i <= most_i q_i for every attention; only bags with a token outside their set.
+
+    >>> from keytokens.core.heads import HeadProblem, Tanh
+    >>> found = falls(HeadProblem.of([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]))
+    >>> found.nu.round(6).tolist()
+    [0.761594]
+    """
 
     bags: int  # n, all of them
     nu: Vector
@@ -87,7 +93,13 @@ class Decomposition:
 
 
 def falls(problem: HeadProblem) -> Falls | None:
-    """The bounds that the head knows; None where it knows none, or where the limit itself is not proved."""
+    """The bounds that the head knows; None where it knows none, or where the limit itself is not proved.
+
+    >>> from keytokens.core.heads import HeadProblem, Tanh
+    >>> found = falls(HeadProblem.of([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [-1.0], [0.0]]]))
+    >>> bool((found.least <= found.most).all())
+    True
+    """
     if problem.limit is not Limit.EXACT:
         return None
     found, nu = [], []
@@ -110,6 +122,11 @@ def decomposition(problem: HeadProblem) -> Decomposition:
 
     So (nu_i - most_i) q_i <= Z_i <= (nu_i - least_i) q_i: eps = min least_i / nu_i, C = max(most_i - nu_i, 0). Of a
     linear head whose sets tie at the top these are the lowest score, its sign turned, and 1 - (second best)/(best).
+
+    >>> from keytokens.core.heads import HeadProblem, Tanh
+    >>> found = decomposition(HeadProblem.of([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [-1.0], [0.0]]]))
+    >>> found.nu.round(6).tolist(), bool(found.eps > 0)
+    ([0.761594], True)
     """
     known = falls(problem)
     if known is None:

@@ -26,7 +26,11 @@ MOST_INTERVALS = 50_000
 
 
 class Proof(Enum):
-    """What is known of a point being the global minimum on its ball, in a sentence."""
+    """What is known of a point being the global minimum on its ball, in a sentence.
+
+    >>> [proof.name for proof in Proof]
+    ['CLOSED', 'SCAN', 'BOUNDED', 'STARTS']
+    """
 
     CLOSED = "proved: with one input of two tokens the loss falls along their difference"
     SCAN = "proved on the sphere: a certified scan of all angles finds no lower log(L - L*), to 1e-4"
@@ -36,7 +40,14 @@ class Proof(Enum):
 
 @dataclass(frozen=True, eq=False)
 class PathPoint:
-    """The best parameters found within one ball."""
+    """The best parameters found within one ball.
+
+    >>> from keytokens.core.bags import Bags
+    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> (point,) = regularisation_path(problem, [5.0])
+    >>> point.p.round(9).tolist(), point.proof.name
+    ([5.0], 'CLOSED')
+    """
 
     radius: float
     blocks: Blocks  # (p,) or (v, p)
@@ -56,7 +67,14 @@ class PathPoint:
 def regularisation_path(
     problem: SelectionProblem, radii: Sequence[float], starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:
-    """The best p within each ball, for keys and scores that are fixed; the radii must increase."""
+    """The best p within each ball, for keys and scores that are fixed; the radii must increase.
+
+    >>> from keytokens.core.bags import Bags
+    >>> problem = SelectionProblem(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.9, 0.9]))
+    >>> path = regularisation_path(problem, [1.0, 100.0])
+    >>> [bool(abs(np.linalg.norm(point.p) - point.radius) < 1e-6) for point in path]
+    [True, True]
+    """
     check_radii("regularisation_path", radii)
     rng = np.random.default_rng(seed)
     begin = _margin_directions(problem) + [(rng.normal(size=problem.keys.dim),) for _ in range(starts)]
@@ -90,7 +108,15 @@ def _best_on_ball(problem: SelectionProblem, radius: float, starts: list[Blocks]
 def joint_path(
     problem: JointProblem, radii: Sequence[float], ratio: float, starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:
-    """The best (v, p) with |p| <= R and |v| <= ratio R. The limit of p's direction depends on the ratio: say which."""
+    """The best (v, p) with |p| <= R and |v| <= ratio R. The limit of p's direction depends on the ratio: say which.
+
+    >>> from keytokens.core.bags import Bags
+    >>> X = Bags.of([[[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]])
+    >>> (point,) = joint_path(JointProblem([1, -1], X, X), [20.0], ratio=1.0, starts=2)
+    >>> v, p = point.blocks
+    >>> round(float(np.linalg.norm(p)), 6), point.proof.name
+    (20.0, 'STARTS')
+    """
     check_radii("joint_path", radii)
     if not ratio > 0:
         raise refusal("joint_path", "ratio", "be a number above 0", ratio)

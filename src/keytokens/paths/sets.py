@@ -33,7 +33,13 @@ __all__ = ["SetPath", "SetPoint", "set_path"]
 
 @dataclass(frozen=True, eq=False)
 class SetPoint(PathPoint):
-    """The best p found within one ball, beside the set-valued max-margin solutions."""
+    """The best p found within one ball, beside the set-valued max-margin solutions.
+
+    >>> from keytokens.core.heads import HeadProblem, Tanh
+    >>> path = set_path(HeadProblem.of([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [10.0])
+    >>> path.points[0].distance
+    0.0
+    """
 
     nearest: MarginSolution | None  # None where no direction separates the sets
     lower: float  # no p of the ball has a lower log(L - L*); -inf where that is not proved
@@ -53,7 +59,13 @@ class SetPoint(PathPoint):
 
 @dataclass(frozen=True, eq=False)
 class SetPath:
-    """The points, what they should tend to, and what is known of both."""
+    """The points, what they should tend to, and what is known of both.
+
+    >>> from keytokens.core.heads import HeadProblem, Tanh
+    >>> path = set_path(HeadProblem.of([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [1.0, 10.0])
+    >>> [point.radius for point in path.points], path.target.p.tolist()
+    ([1.0, 10.0], [1.0])
+    """
 
     points: tuple[SetPoint, ...]
     target: SetSolution | None  # None where no direction separates the sets: nothing is predicted

@@ -37,7 +37,12 @@ _NOTHING = 1e-15  # on a diagonal of order 1, so that dependent rows are no trou
 
 @dataclass(frozen=True, eq=False)
 class LqSolution(MarginSolution):
-    """A point p of a problem with multipliers, judged in the norm |.|_q; `steps` are those of Newton's method."""
+    """A point p of a problem with multipliers, judged in the norm |.|_q; `steps` are those of Newton's method.
+
+    >>> solution = solve_lq(MarginProblem.from_rows([[1.0, 1.0]]), q=1.5)
+    >>> round(solution.norm, 9), round(solution.bound, 9)  # no feasible point is shorter
+    (0.793700526, 0.793700526)
+    """
 
     q: float = 2.0
 

@@ -155,7 +155,12 @@ class Rank:
 
 
 class MatrixSolution(MarginSolution):
-    """The minimiser of the Frobenius norm; `p` is W row by row."""
+    """The minimiser of the Frobenius norm; `p` is W row by row.
+
+    >>> solution = solve_matrix(matrix_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [0]))
+    >>> solution.W.tolist(), solution.rank.absolute
+    ([[0.0, 0.5], [0.0, 0.0]], 1)
+    """
 
     @property
     def W(self) -> Vector:

@@ -43,7 +43,12 @@ def attended_sets(bags: Bags, attention: Vector) -> list[set[int]] | None:
 
 @dataclass(frozen=True, eq=False)
 class MultiToken:
-    """Direction and finite part of the attention on some sets of tokens."""
+    """Direction and finite part of the attention on some sets of tokens.
+
+    >>> found = multi_token_svm([[[2.0], [1.0]]], [[1.0]], [{0}], np.log([0.99, 0.01]))
+    >>> found.sets, round(found.length(np.array([[5.0]])), 9)
+    (((0,),), 5.0)
+    """
 
     sets: tuple[tuple[int, ...], ...]
     direction: MatrixSolution

@@ -21,12 +21,22 @@ TIGHT = 1e-6  # a row is tight when it exceeds its bound by less
 
 
 class NotSolved(KeyTokensError, RuntimeError):
-    """The solver could neither certify a minimiser nor prove that there is none."""
+    """The solver could neither certify a minimiser nor prove that there is none.
+
+    >>> issubclass(NotSolved, KeyTokensError)
+    True
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class MarginSolution:
-    """A point p of a problem with multipliers: lam (m,) of the rows, nu of the ties. Whoever made it: see residuals."""
+    """A point p of a problem with multipliers: lam (m,) of the rows, nu of the ties. Whoever made it: see residuals.
+
+    >>> problem = MarginProblem.from_rows([[1.0, 0.0], [0.0, 1.0]])
+    >>> solution = MarginSolution(problem, np.ones(2), np.ones(2), np.zeros(0))
+    >>> solution.is_optimal(), solution.support.tolist(), round(solution.margin, 6)
+    (True, [0, 1], 0.707107)
+    """
 
     problem: MarginProblem
     p: Vector
@@ -84,7 +94,12 @@ class MarginSolution:
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """A Farkas vector, lam'b = 1: lam >= 0 and A'lam + C'nu = 0, so A p >= b and C p = 0 would give 0 >= 1."""
+    """A Farkas vector, lam'b = 1: lam >= 0 and A'lam + C'nu = 0, so A p >= b and C p = 0 would give 0 >= 1.
+
+    >>> lam = np.array([0.5, 0.5])  # half of p >= 1 and half of -p >= 1 say 0 >= 1
+    >>> Witness(MarginProblem.from_rows([[1.0], [-1.0]]), lam, np.zeros(0)).is_proof()
+    True
+    """
 
     problem: MarginProblem
     lam: Vector

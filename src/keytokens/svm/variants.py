@@ -81,7 +81,12 @@ def solve_relaxed(
 
 @dataclass(frozen=True, eq=False)
 class SetSolution:
-    """The shortest p over all choices of one winner from each set; several where norms tie (no convex problem)."""
+    """The shortest p over all choices of one winner from each set; several where norms tie (no convex problem).
+
+    >>> found = solve_set_valued([[[2.0], [1.0], [0.0]]], [{0, 1}])
+    >>> found.selections, found.p.tolist()
+    (((0,),), [0.5])
+    """
 
     solutions: tuple[MarginSolution, ...]  # distinct p, the shortest first; equal norms, or within what was asked for
     selections: tuple[tuple[int, ...], ...]  # the winner of each bag

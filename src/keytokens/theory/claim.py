@@ -30,6 +30,10 @@ class Hypothesis(Generic[I]):
 
     None means that no test decides it: a hypothesis about all p is established by a sufficient condition, never by
     sampling. What is observed on such an instance does not count.
+
+    >>> positive = Hypothesis("x is positive", lambda x: x > 0)
+    >>> positive.holds(1.0), positive.holds(-1.0)
+    (True, False)
     """
 
     says: str
@@ -38,7 +42,12 @@ class Hypothesis(Generic[I]):
 
 @dataclass(frozen=True)
 class Counter(Generic[I]):
-    """An instance where one hypothesis, named by its words, is dropped and the conclusion fails."""
+    """An instance where one hypothesis, named by its words, is dropped and the conclusion fails.
+
+    >>> root = Counter("a negative number", without="x is positive", instance=lambda: -1.0)
+    >>> root.instance()
+    -1.0
+    """
 
     says: str
     without: str
@@ -74,7 +83,14 @@ class Claim(Generic[I]):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim."""
+    """What became of a claim.
+
+    >>> square = {"id": "x.square", "says": "A square is not negative.", "source": "school", "excess": lambda x: -x * x}
+    >>> claim = Claim(**square, tolerance=0, draw=np.random.Generator.normal)
+    >>> verdict = judge(claim)
+    >>> verdict.sentence, verdict.instances, verdict.hypotheses_met
+    ('holds', 25, 25)
+    """
 
     id: str
     says: str

@@ -17,7 +17,11 @@ FAMILIES = ("margins", "descents", "paths", "joint", "matrices", "embeddings", "
 
 
 def claims(ids: Sequence[str] = ()) -> list[Claim[Any]]:
-    """The claims with these ids, or all of them; an id may be a prefix that ends in a full stop, as in "mm."."""
+    """The claims with these ids, or all of them; an id may be a prefix that ends in a full stop, as in "mm.".
+
+    >>> [claim.id for claim in claims(["kt.flip", "kt.drop-bound"])]
+    ['kt.flip', 'kt.drop-bound']
+    """
     every = [claim for family in FAMILIES for claim in import_module(f".families.{family}", __package__).CLAIMS]
     if not ids:
         return every
@@ -35,7 +39,12 @@ def _named(id: str, wanted: str) -> bool:
 
 @dataclass(frozen=True)
 class Verdicts(Sequence[Verdict]):
-    """The verdicts of a run; shows as a table."""
+    """The verdicts of a run; shows as a table.
+
+    >>> found = verify(["kt.flip", "kt.contributions"])
+    >>> found.holds, len(found), [verdict.id for verdict in found]
+    (True, 2, ['kt.contributions', 'kt.flip'])
+    """
 
     rows: tuple[Verdict, ...]
 
@@ -83,6 +92,9 @@ def verify(
     """Judge claims, all of them by default, on `seeds` random instances each (by default as many as each asks for).
 
     `tick` is called with None after each instance and with the verdict after each claim.
+
+    >>> verify("kt.flip", seeds=20).summary
+    '1 of 1 claims hold; 20 of 20 instances count'
     """
     if isinstance(ids, str):
         ids = [ids]

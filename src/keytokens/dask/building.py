@@ -1,0 +1,106 @@
+"""The vocabulary and the counts of texts on a cluster: the steps of `text.shards`, each where its texts are.
+
+Distinct words are merged in a tree. N-grams are too many for that: every worker merges one range of keys, from all
+shards, and drops at once the rare ones. All results come from tasks, so that whatever is lost can be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import attrgetter, getitem
+from typing import Any
+
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..core.counts import COUNTS
+from ..text import Limits, Vocabulary
+from ..text import shards as steps
+from ..text.building import Grams, Shard
+from ..text.tables import Ids
+from .cluster import Cluster
+from .collections import checked_part
+
+__all__ = ["Built", "build_on"]
+
+_SHARDS = 4  # for each worker, at most: what is lost with one of them is not everything
+_MERGED = 8  # lists of words at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """The counts of all texts: their rows on the workers, the size of every row here."""
+
+    vocabulary: Vocabulary
+    matrices: list[Future]
+    sizes: list[NDArray[np.int32]]  # entries of each row, by matrix
+
+    @property
+    def n_texts(self) -> int:
+        return sum(map(len, self.sizes))
+
+
+def build_on(cluster: Cluster, parts: list[Future], limits: Limits, counts: str) -> Built:
+    """`text.build` of texts in parts, weighed."""
+    readings = cluster.run_each(_read, _shards(parts, _SHARDS * len(cluster.workers)))
+    words = _merged_words(cluster, readings)
+    numbering = cluster.run(steps.number_words, words, at=0)
+    shards = cluster.run_each(steps.begin, readings, numbering)
+    del readings
+    grams: list[Future] = []
+    for order in limits.orders:
+        grams.append(_merged_grams(cluster, shards, limits.least_to_keep(order)))
+        shards = cluster.run_each(steps.advance, shards, grams[-1], limits)
+    column = cluster.run(_columns, grams, limits, words, at=0)
+    matrices = cluster.run_each(_rows, shards, column, counts)
+    sizes = cluster.run_each(_row_sizes, matrices)
+    del shards
+    keys = [cluster.run(attrgetter("keys"), one, at=0) for one in grams]
+    vocabulary = steps.vocabulary(*cluster.gather([words, keys, column]))  # while the workers write their rows
+    return Built(vocabulary, matrices, cluster.gather(sizes))
+
+
+def _shards(parts: list[Future], most: int) -> list[list[tuple[int, Future]]]:
+    """Consecutive parts together, with their numbers, so that there are not too many."""
+    bounds = np.linspace(0, len(parts), min(len(parts), most) + 1).astype(int).tolist()
+    numbered = list(enumerate(parts))
+    return [numbered[first:last] for first, last in pairwise(bounds)]
+
+
+def _merged_words(cluster: Cluster, readings: list[Future]) -> Future:
+    level = cluster.run_each(steps.words_of, readings)
+    while len(level) > 1:
+        groups = [level[at : at + _MERGED] for at in range(0, len(level), _MERGED)]
+        level = cluster.run_each(steps.merge_words, groups)
+    return level[0]
+
+
+def _merged_grams(cluster: Cluster, shards: list[Future], least: int) -> Future:
+    n_ranges = len(cluster.workers)
+    bounds = cluster.run(steps.bounds, shards[0], n_ranges, at=0)
+    cuts = cluster.run_each(steps.cut, shards, bounds)
+    by_range = [cluster.run_each(getitem, cuts, number) for number in range(n_ranges)]
+    return cluster.run(steps.join_ranges, cluster.run_each(steps.merge_ranges, by_range, least), at=0)
+
+
+# On the workers ------------------------------------------------------------------------------------------------------
+
+
+def _read(parts: Sequence[tuple[int, Any]]) -> steps.Readings:
+    return steps.read_shard([text for number, part in parts for text in checked_part("fit", part, number)])
+
+
+def _columns(grams: Sequence[Grams], limits: Limits, words: steps.WordCounts) -> Ids:
+    return steps.columns(grams, limits, words.n_texts)
+
+
+def _rows(shard: Shard, column: Ids, counts: str) -> sparse.csr_matrix:
+    return steps.rows_of(shard, column, COUNTS[counts])
+
+
+def _row_sizes(matrix: sparse.csr_matrix) -> NDArray[np.int32]:
+    return np.diff(matrix.indptr).astype(np.int32)

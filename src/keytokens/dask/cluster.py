@@ -1,0 +1,98 @@
+"""The workers of a cluster, and work sent to them in the order of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar
+
+import distributed
+import numpy as np
+from dask.sizeof import sizeof
+from distributed import Future
+
+from ..core.attention import Parameters, Sums
+from ..core.counts import Block
+from ..core.prior import Statistics
+from ..errors import KeyTokensError, refusal
+from ..text.building import Grams, Shard
+from ..text.shards import LentShelf, Numbering, WordCounts
+
+__all__ = ["LOST", "Cluster", "present_client"]
+
+Result = TypeVar("Result")
+
+LOST = (distributed.CancelledError, distributed.client.FutureCancelledError)
+_WAIT = 60.0  # seconds for the first worker
+_LOOK, _LOOKS = 5.0, 4  # seconds between two looks at workers that are slow, and how many may find them all asleep
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A client and the workers that it sees; the data lie on them in order, an equal share on each."""
+
+    client: Any
+    workers: list[str]
+
+    @classmethod
+    def of(cls, client: Any) -> Cluster:
+        client = present_client(client)
+        client.wait_for_workers(1, timeout=_WAIT)
+        return cls(client, sorted(client.nthreads()))
+
+    def run(self, work: Callable[..., Any], *given: Any, at: float) -> Future:
+        """`work` on the worker that has the data at this place, from 0 to 1; on another one if that is gone."""
+        worker = self.workers[self.number(at)]
+        return self.client.submit(work, *given, workers=[worker], allow_other_workers=True, pure=False)
+
+    def number(self, at: float) -> int:
+        """Of the worker that has the data at this place."""
+        return min(int(at * len(self.workers)), len(self.workers) - 1)
+
+    def run_each(self, work: Callable[..., Any], items: Sequence[Any], *given: Any) -> list[Future]:
+        """`work` on each of some items, which together are all data."""
+        return [self.run(work, item, *given, at=number / len(items)) for number, item in enumerate(items)]
+
+    def gather(self, futures: Any) -> Any:
+        """The results; an error where nobody works on them any more.
+
+        A worker that is lost is replaced by the others. If all are lost at once, those that come later do not take over
+        what was meant for them, and one would wait for ever.
+        """
+        waiting, idle = distributed.futures_of(futures), 0
+        while waiting:
+            try:
+                distributed.wait(waiting, timeout=_LOOK)
+                break
+            except TimeoutError:
+                asleep = self.client.nthreads() and not any(self.client.processing().values())
+                idle = idle + 1 if asleep else 0
+            if idle == _LOOKS:
+                raise KeyTokensError("fit: all workers of the cluster were lost at once. Cure: fit again.")
+        return self.client.gather(futures)
+
+
+def present_client(client: Any) -> Any:
+    if client is not None:
+        return client
+    try:
+        return distributed.default_client()
+    except ValueError:
+        cure = "open one first, for example client = Client('tcp://address:8786')"
+        raise refusal("DaskKeyTokenClassifier", "client", "be a client, or one must be open", None, cure) from None
+
+
+def _bytes(item: Any) -> int:
+    """What an object of ours holds; without it the scheduler would take it to be a few bytes, and move it about."""
+    if isinstance(item, LentShelf):
+        return sum(_bytes(item.get(at)) for at in range(len(item)))
+    if is_dataclass(item):
+        return sum(_bytes(getattr(item, field.name)) for field in fields(item))
+    if isinstance(item, tuple):
+        return sum(map(_bytes, item))
+    return int(item.nbytes) if isinstance(item, np.ndarray) else int(sizeof(item))
+
+
+for _kind in (LentShelf, Shard, Grams, Numbering, WordCounts, Parameters, Sums, Statistics):
+    sizeof.register(_kind, _bytes)
+sizeof.register(Block, lambda block: sizeof(block.rows))

@@ -1,0 +1,225 @@
+"""A training set whose blocks lie on workers: parameters go down, sums come up, all else is as on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import distributed
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..core.attention import Parameters, Sums
+from ..core.counts import Block, Float, block_bounds
+from ..core.losses import Labels
+from ..parallel import TreeSum
+from ..text.counts import matrix_of
+from ..training import TrainingSet, means_of
+from .building import Built
+from .cluster import LOST, Cluster
+
+__all__ = ["ClusterSet", "aligned", "training_set"]
+
+_TRIES = 5
+_PART = 1 << 20  # numbers in one message
+
+Part = TypeVar("Part")
+Held = tuple[Block, Labels, Float]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClusterSet(TrainingSet):
+    """`blocks` is empty: they are `held` by the workers, the first ones by the first worker."""
+
+    cluster: Cluster
+    held: list[Future]
+    own_threads: int | None  # None: as many as a worker has
+
+    def means(self, theta: Parameters, kept: Float) -> Float:
+        def once() -> Float:
+            there, shares = _sent_parameters(self.cluster, theta), _sent(self.cluster, kept, 0)
+            found = []
+            for number, held in enumerate(self.held):
+                at = number / len(self.held)
+                own = there[self.cluster.number(at)]
+                found.append(self.cluster.run(_means, held, own, shares, self.own_threads, at=at))
+            return np.concatenate(self.cluster.gather(found), axis=1)
+
+        return _again_if_lost(once)
+
+    def _sum(self, of: Callable[..., Any], *given: Any) -> Any:
+        """Every worker sums aligned groups of its blocks; these are nodes of the tree that one machine would make."""
+
+        def once() -> Any:
+            n_workers = len(self.cluster.workers)
+            there = [
+                _sent_parameters(self.cluster, one) if isinstance(one, Parameters) else [one] * n_workers
+                for one in given
+            ]
+            tree: TreeSum[_Node] = TreeSum()
+            for rank, first in self._groups():
+                at = first / len(self.held)
+                blocks = self.held[first : first + (1 << rank)]
+                own = [copies[self.cluster.number(at)] for copies in there]
+                node = self.cluster.run(_sum_of_group, blocks, of, own, self.own_threads, at=at)
+                tree.add(_Node(self.cluster, node, at), rank)
+            return self.cluster.gather(tree.total().future)
+
+        return _again_if_lost(once)
+
+    def _groups(self) -> Iterator[tuple[int, int]]:
+        n_workers, n_blocks = len(self.cluster.workers), len(self.held)
+        # the first block of a worker is the first whose place, number / blocks, lies in its share
+        starts = [-(-number * n_blocks // n_workers) for number in range(n_workers + 1)]
+        for first, last in pairwise(starts):
+            yield from aligned(first, last)
+
+
+def aligned(first: int, last: int) -> Iterator[tuple[int, int]]:
+    """first .. last - 1 in groups of 2^rank that begin at a multiple of it: (rank, begin).
+
+    >>> list(aligned(3, 9))
+    [(0, 3), (2, 4), (0, 8)]
+    """
+    while first < last:
+        rank = (last - first).bit_length() - 1
+        while first % (1 << rank):
+            rank -= 1
+        yield rank, first
+        first += 1 << rank
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """A sum on some worker; two of them are added there."""
+
+    cluster: Cluster
+    future: Future
+    at: float
+
+    def __add__(self, other: _Node) -> _Node:
+        return _Node(self.cluster, self.cluster.run(_added, self.future, other.future, at=self.at), self.at)
+
+
+def _again_if_lost(work: Callable[[], Part]) -> Part:
+    """What is lost with a worker is made again by the scheduler; where it gives up, the sum is begun anew."""
+    for _ in range(_TRIES - 1):
+        try:
+            return work()
+        except LOST:
+            continue
+    return work()
+
+
+def training_set(
+    cluster: Cluster,
+    built: Built,
+    y: NDArray[np.intp],
+    weight: Float,
+    n_classes: int,
+    threads: int,
+    own_threads: int | None,
+) -> ClusterSet:
+    """The blocks that one machine would cut, each on one worker; their rows may come from several matrices."""
+    pointer = np.concatenate([[0], np.cumsum(np.concatenate(built.sizes), dtype=np.int64)])
+    bounds = block_bounds(pointer)
+    starts = np.cumsum([0, *map(len, built.sizes)]).tolist()
+    narrow = y.astype(np.min_scalar_type(n_classes))
+    held: list[Future] = []
+    for first, last in pairwise(bounds):
+        at = len(held) / (len(bounds) - 1)
+        parts = [
+            (matrix, max(first, begin) - begin, min(last, end) - begin)
+            for matrix, (begin, end) in zip(built.matrices, pairwise(starts), strict=True)
+            if max(first, begin) < min(last, end)
+        ]
+        own_y, own_weight = (_sent(cluster, array[first:last], at) for array in (narrow, weight))
+        held.append(cluster.run(_block, parts, own_y, own_weight, len(built.vocabulary), at=at))
+    ends = bounds[1:-1]
+    sizes = built.vocabulary.sizes
+    return ClusterSet(
+        [],
+        np.split(y, ends),
+        np.split(weight, ends),
+        n_classes,
+        threads,
+        sizes,
+        cluster=cluster,
+        held=held,
+        own_threads=own_threads,
+    )
+
+
+def _sent(cluster: Cluster, array: NDArray[Any], at: float) -> list[Any]:
+    """An array as arguments of tasks, so that it can be sent again; a constant one as one number."""
+    if len(array) and (array == array[0]).all():
+        return [(array[0], len(array))]
+    return [cluster.run(_itself, array[i : i + _PART], at=at) for i in range(0, len(array), _PART)]
+
+
+def _sent_parameters(cluster: Cluster, theta: Parameters) -> list[Future]:
+    """On every worker: the first one gets them, and each hands them on to two others."""
+    a, B = (_sent(cluster, array, 0) for array in (theta.a, theta.B.ravel()))
+    copies = [cluster.run(_parameters, a, B, theta.B.shape, theta.c, theta.empty, theta.log_sink, at=0)]
+    n_workers = len(cluster.workers)
+    for number in range(1, n_workers):
+        copies.append(cluster.run(_itself, copies[(number - 1) // 2], at=(number + 0.5) / n_workers))
+    return copies
+
+
+# On the workers ------------------------------------------------------------------------------------------------------
+
+
+def _itself(given: Any) -> Any:
+    return given
+
+
+def _received(parts: Sequence[Any]) -> NDArray[Any]:
+    arrays = [np.full(part[1], part[0]) if isinstance(part, tuple) else part for part in parts]
+    return np.concatenate(arrays)
+
+
+def _parameters(
+    a: Sequence[Any], B: Sequence[Any], shape: tuple[int, int], c: Float, empty: Float, log_sink: float
+) -> Parameters:
+    return Parameters(_received(a), _received(B).reshape(shape), c, empty, log_sink)
+
+
+def _block(
+    parts: Sequence[tuple[sparse.csr_matrix, int, int]], y: Sequence[Any], weight: Sequence[Any], n_columns: int
+) -> Held:
+    """One block of the rows first .. last - 1 of each matrix."""
+    indices, data, sizes = [], [], []
+    for matrix, first, last in parts:
+        i, j = matrix.indptr[first], matrix.indptr[last]
+        indices.append(matrix.indices[i:j])
+        data.append(matrix.data[i:j])
+        sizes.append(np.diff(matrix.indptr[first : last + 1]))
+    rows = matrix_of(np.concatenate(indices), np.concatenate(data), np.concatenate(sizes), n_columns)
+    return Block.of(rows), _received(y).astype(np.intp), _received(weight)
+
+
+def _threads(asked: int | None) -> int:
+    return asked or int(distributed.get_worker().state.nthreads)
+
+
+def _sum_of_group(held: Sequence[Held], of: Callable[..., Any], given: Sequence[Any], threads: int | None) -> Any:
+    tree: TreeSum[Any] = TreeSum()
+    for block, y, weight in held:
+        tree.add(of(block, y, weight, *given, _threads(threads)))
+    return tree.total()
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Sums are written over their first part, which may be needed again: that is a copy."""
+    if isinstance(one, Sums):
+        one = Sums(one.loss, one.rows.copy(), one.c)
+    return one + other
+
+
+def _means(held: Held, theta: Parameters, kept: Sequence[Any], threads: int | None) -> Float:
+    return means_of(held[0], theta, _received(kept), _threads(threads))

@@ -1,0 +1,69 @@
+"""Texts in shards: the same vocabulary and the same rows as all of them together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from keytokens.text import Limits, Vocabulary, build, shards
+from keytokens.text.building import Grams, merged, packed
+
+from .reference import HOSTILE
+
+texts_of_a_shard = st.lists(
+    st.lists(st.sampled_from([*HOSTILE, "a", "b", "c d"]), max_size=6).map(" ".join), max_size=5
+)
+limits_of_a_fit = st.builds(
+    Limits,
+    st.sampled_from([(1, 1), (1, 2), (1, 3), (2, 4)]),
+    st.sampled_from([(1,), (1, 2), (2, 1, 2)]),
+    st.sampled_from([1.0, 0.5]),
+    st.sampled_from([None, 3]),
+)
+
+
+def built(parts: list[list[str]], limits: Limits, n_ranges: int) -> tuple[Vocabulary, sparse.csr_matrix]:
+    """As a cluster does it, each step of each shard by itself."""
+    readings = [shards.read_shard(part) for part in parts]
+    words = shards.merge_words([shards.words_of(reading) for reading in readings])
+    numbering = shards.number_words(words)
+    now = [shards.begin(reading, numbering) for reading in readings]
+    grams = []
+    for order in limits.orders:
+        ends = shards.bounds(now[0], n_ranges)
+        cuts = [shards.cut(shard, ends) for shard in now]
+        ranges = [shards.merge_ranges(own, limits.least_to_keep(order)) for own in zip(*cuts, strict=True)]
+        grams.append(shards.join_ranges(ranges))
+        for shard in now:  # a step may be made twice
+            shards.advance(shard, grams[-1], limits)
+        now = [shards.advance(shard, grams[-1], limits) for shard in now]
+    column = shards.columns(grams, limits, words.n_texts)
+    rows = [shards.rows_of(shard, column, lambda counts: counts) for shard in now]
+    return shards.vocabulary(words, [found.keys for found in grams], column), sparse.vstack(rows, "csr")
+
+
+@given(st.lists(texts_of_a_shard, min_size=1, max_size=5), limits_of_a_fit, st.integers(1, 4))
+@example([[], ["a b a", "b a"]], Limits(), 2)
+@example([[]], Limits(), 3)
+def test_shards_give_what_all_texts_give(parts, limits, n_ranges):
+    vocabulary, counts = built(parts, limits, n_ranges)
+    whole, expected = build([text for part in parts for text in part], limits)
+    assert vocabulary.tokens == whole.tokens
+    assert vocabulary.words == whole.words
+    assert counts.shape == expected.shape
+    assert counts.dtype == expected.dtype == np.float32
+    for name in ("indptr", "indices", "data"):
+        assert getattr(counts, name).tolist() == getattr(expected, name).tolist()
+
+
+@pytest.mark.parametrize("times", [1, 2**14 - 1, 2**14, 2**14 + 1, 2**14 * 3, 100_000])
+def test_packed_numbers_of_texts_add_up(times):
+    """A key in more texts than fourteen bits hold stands there repeatedly."""
+    found = Grams(np.array([3, 7, 2**49], np.uint64), np.array([times, 1, 5], np.int32))
+    twice = merged([packed(found), packed(found)], 3)
+    often = 2 * found.texts >= 3
+    assert twice.keys.tolist() == found.keys[often].tolist()
+    assert twice.texts.tolist() == (2 * found.texts)[often].tolist()
