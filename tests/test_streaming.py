@@ -127,9 +127,11 @@ def test_damaged_files_are_refused_in_one_line(name, tmp_path, monkeypatch):
 
 
 def test_the_budget_bounds_the_tokens(monkeypatch):
-    assert tokens_within(1_000_000_000, 2) > tokens_within(600_000_000, 2) > 100_000
-    assert tokens_within(1_000_000_000, 20) < tokens_within(1_000_000_000, 2) / 3
-    monkeypatch.setattr(keytokens.streaming, "tokens_within", lambda memory, n_classes: 120)
+    gigabyte = 1_000_000_000
+    assert tokens_within(gigabyte, 2, 1000) > tokens_within(600_000_000, 2, 1000) > 100_000
+    assert tokens_within(gigabyte, 20, 1000) < tokens_within(gigabyte, 2, 1000) / 3
+    assert tokens_within(gigabyte, 2, 5_000_000) < tokens_within(gigabyte, 2, 1000) / 1.5
+    monkeypatch.setattr(keytokens.streaming, "tokens_within", lambda memory, n_classes, n_texts: 120)
     texts, labels = reviews(200)
     bounded = KeyTokenClassifier().fit_batches(in_batches(texts, labels), memory=10**9)
     assert len(bounded.vocabulary_) == 120

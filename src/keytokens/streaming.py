@@ -44,6 +44,7 @@ Relabel = Callable[[list[Any]], list[Any]]
 
 LEAST_MEMORY = 500_000_000
 _FIXED = 400_000_000  # the libraries, one block of counts, some pieces of text
+_A_TEXT = 60  # bytes: class, weight, place and scores
 _EVERY = 5.0  # seconds between two states on the disk
 _LOOK = 1 << 22  # entries that are checked at a time
 _COUNTS, _STATE = "counts.json", "state.safetensors"
@@ -64,15 +65,15 @@ class Gathered:
             room.let_go(first, last)
 
 
-def tokens_within(memory: int, n_classes: int) -> int:
+def tokens_within(memory: int, n_classes: int, n_texts: int) -> int:
     """How many tokens training may have in so many bytes.
 
-    A fit holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary, which is
-    spelled when the model is saved.
+    A fit holds some numbers a text, ten vectors over all parameters, some over the values or over the tokens, and the
+    vocabulary, which is spelled when the model is saved.
     """
     m = 1 if n_classes == 2 else n_classes
     a_token = 4 * (10 * (m + 1) + 5 * m + 10) + 250
-    return max(1000, (memory - _FIXED) // a_token)
+    return max(1000, (memory - _FIXED - _A_TEXT * n_texts) // a_token)
 
 
 class _Codes:
@@ -118,7 +119,8 @@ def gather(
             yield from listed
 
     def most() -> int | None:
-        return None if memory is None else tokens_within(memory, max(2, len(codes.numbers)))
+        n_texts = sum(map(len, codes.parts))
+        return None if memory is None else tokens_within(memory, max(2, len(codes.numbers)), n_texts)
 
     def room(length: int, dtype: Any) -> MappedArray:
         return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")

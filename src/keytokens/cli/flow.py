@@ -122,7 +122,8 @@ def fit_flow(
         score = _score(train("score", holdout), flow.batches(holdout, seed, held=True))
     if score is not None and address is None:
         write_whole(partial / "score.json", json.dumps({"source": source, "score": score}).encode("utf-8"))
-    say(score_line(score), quiet=flow.quiet)
+    if holdout > 0:
+        say(score_line(score), quiet=flow.quiet)
     scored = time.perf_counter()
     model = train("all", 0.0)
     model = model if max_bytes is None else model.compressed(max_bytes)

@@ -62,7 +62,8 @@ class Cluster:
         waiting, idle = distributed.futures_of(futures), 0
         while waiting:
             try:
-                distributed.wait(waiting, timeout=_LOOK)
+                with self.client.as_current():  # it may not be the default one
+                    distributed.wait(waiting, timeout=_LOOK)
                 break
             except TimeoutError:
                 asleep = self.client.nthreads() and not any(self.client.processing().values())

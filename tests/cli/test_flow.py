@@ -1,0 +1,141 @@
+"""`keytokens fit` from files and folders of any size: the same model, and a run that goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keytokens as kt
+import keytokens.streaming
+from keytokens.cli.app import run
+from keytokens.cli.flow import _held_out
+from keytokens.streaming import Workplace
+from keytokens.tables import write_table
+
+from ..corpus import reviews, topics
+from .test_cli import ok, refused
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder of three tables, and the same rows in one."""
+    monkeypatch.chdir(tmp_path)
+    texts, labels = reviews(240)
+    (tmp_path / "parts").mkdir()
+    for number in range(3):
+        rows = slice(80 * number, 80 * (number + 1))
+        write_table(f"parts/{number}.csv.gz", {"text": texts[rows], "label": labels[rows]})
+    write_table("whole.csv", {"text": texts, "label": labels})
+    return tmp_path
+
+
+def numbers_of(model: str) -> tuple[object, ...]:
+    clf = kt.load(model)
+    return clf.vocabulary_.tokens, clf.attention_.tobytes(), clf.values_.tobytes(), clf.intercept_.tobytes()
+
+
+def refused_later(capsys, *arguments: str) -> str:
+    """Refused in one line, after some words of progress."""
+    capsys.readouterr()
+    assert run(list(arguments)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_folder_is_the_tables_in_it(here, capsys):
+    out = ok(capsys, "fit", "parts", "-o", "flowing", "--memory", "1GB")
+    assert "labels from column 'label' (guessed" in out
+    assert "held-out texts" in out
+    ok(capsys, "fit", "whole.csv", "-o", "whole")
+    ok(capsys, "fit", "parts", "-o", "together")
+    assert numbers_of("flowing") == numbers_of("whole") == numbers_of("together")
+    assert not Path("flowing.partial").exists()
+    out = ok(capsys, "predict", "flowing", "parts", "-o", "out.csv", "--label", "label")
+    assert out.startswith("240 predictions")
+
+
+def test_labels_that_are_numbers(here, capsys):
+    texts, labels = topics(120)
+    write_table("topics.csv", {"text": texts, "label": labels})
+    record = json.loads(ok(capsys, "fit", "topics.csv", "-o", "m", "--memory", "1GB", "--json"))
+    assert record["classes"] == [0, 1, 2, 3]
+    assert record["texts"] == 120
+    assert 0.5 < record["score"]["accuracy"] <= 1
+    assert record["score"]["texts"] == pytest.approx(24, abs=14)
+    assert numbers_of("m") == (ok(capsys, "fit", "topics.csv", "-o", "n") and numbers_of("n"))
+
+
+def test_an_interrupted_run_goes_on(here, capsys, monkeypatch):
+    ok(capsys, "fit", "whole.csv", "-o", "undisturbed", "--memory", "1GB")
+    monkeypatch.setattr(keytokens.streaming, "_EVERY", 0.0)
+    save, seen = Workplace.save_state, []
+
+    def stop(self, state, history):
+        save(self, state, history)
+        seen.append(self.folder.name)
+        if seen.count("all") == 3:
+            raise RuntimeError("killed")
+
+    monkeypatch.setattr(Workplace, "save_state", stop)
+    with pytest.raises(RuntimeError, match="killed"):
+        ok(capsys, "fit", "whole.csv", "-o", "m", "--memory", "1GB", "--resume")
+    monkeypatch.setattr(Workplace, "save_state", save)
+    capsys.readouterr()
+    score = json.loads(Path("m.partial/score.json").read_text())["score"]
+    out = ok(capsys, "fit", "whole.csv", "-o", "m", "--memory", "1GB", "--resume")
+    assert f"accuracy {score['accuracy']:.4f}" in out
+    assert numbers_of("m") == numbers_of("undisturbed")
+    assert not Path("m.partial").exists()
+
+
+def test_another_table_is_not_gone_on_with(here, capsys, monkeypatch):
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
+    with pytest.raises(RuntimeError, match="full"):
+        ok(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--holdout", "0")
+    texts, labels = reviews(100, seed=3)
+    write_table("whole.csv", {"text": texts, "label": labels})
+    message = refused_later(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--holdout", "0")
+    assert "differs in source" in message
+    assert "begin anew without --resume" in message
+
+
+def test_files_of_other_columns(here, capsys):
+    write_table("parts/9.csv", {"text": ["a"], "stars": ["pos"]})
+    message = refused_later(capsys, "fit", "parts", "-o", "m", "--memory", "1GB")
+    assert "parts/9.csv: its columns must be those of parts/0.csv.gz; they differ in 'label', 'stars'" in message
+    assert not Path("m.partial").exists()
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["-", "--memory", "1GB"], "read the data more than once"),
+        (["whole.csv", "--memory", "1MB"], "--memory must be at least 500MB"),
+        (["whole.csv", "--memory", "much"], "--memory must be at least 500MB, written like"),
+        (["whole.csv", "--memory", "1GB", "--autotune", "1"], "--autotune needs all texts in memory"),
+        (["whole.csv", "--memory", "1GB", "--dask", "tcp://127.0.0.1:9"], "--dask keeps the texts on the workers"),
+        (["none.csv", "--resume"], "none.csv: cannot be read"),
+        (["whole.csv", "--memory", "1GB", "--label", "grade"], "--label must name a column"),
+    ],
+)
+def test_refusals(here, capsys, words, says):
+    assert says in refused(capsys, "fit", words[0], "-o", "m", *words[1:])
+    assert not Path("m.partial").exists()
+
+
+def test_an_empty_folder(here, capsys):
+    Path("nothing").mkdir()
+    Path("nothing/.hidden.csv").write_text("text,label\n")
+    assert "nothing: the folder must hold tables" in refused(capsys, "fit", "nothing", "-o", "m")
+
+
+def test_rows_are_held_out_by_their_number_alone():
+    whole = _held_out(0, 10_000, 0.2, seed=0)
+    parts = np.concatenate([_held_out(at, 100, 0.2, seed=0) for at in range(0, 10_000, 100)])
+    assert np.array_equal(whole, parts)
+    assert whole.mean() == pytest.approx(0.2, abs=0.02)
+    assert not np.array_equal(whole, _held_out(0, 10_000, 0.2, seed=1))
+    assert not _held_out(0, 1000, 0.0, seed=0).any()
