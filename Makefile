@@ -7,6 +7,7 @@
 #   make bench    beside fastText, scikit-learn, LIME and SHAP; writes docs/benchmarks.md;  also bench-quick, bench-margins
 #   make test-lowest   the core tests with the oldest libraries allowed;  make audit: known vulnerabilities
 #   make wheel    build a release twice, compare, try it in a new environment, say how large it is;  make changes: its news
+#   make docs     this documentation as a site, into build/docs; theorems and figures are run on the way
 #   make lint types format coverage clean
 #   make PYTHON=python3.12 VENV=.venv312 test     with another Python, in another environment
 
@@ -15,12 +16,13 @@ VENV ?= .venv
 BENCH := $(VENV)-bench
 LOWEST := $(VENV)-lowest
 RELEASE := $(VENV)-release
+DOCS := $(VENV)-docs
 QUICK := build/bench-quick
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: verify mutants fuzz crash demo test lint types format coverage bench bench-quick bench-margins figures clean check-python
-.PHONY: test-lowest audit wheel changes release-notes
+.PHONY: test-lowest audit wheel changes release-notes docs
 
 demo: $(VENV)/.demo
 	$(BIN)/keytokens demo
@@ -50,6 +52,7 @@ bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.machine
 	$(BENCH)/bin/python -m benchmarks.evaluation
 	$(BENCH)/bin/python -m benchmarks.explaining
+	$(BENCH)/bin/python -m benchmarks.faithfulness
 	$(BENCH)/bin/python -m benchmarks.speed
 	$(BENCH)/bin/python -m benchmarks.scaling
 	$(BENCH)/bin/python -m benchmarks.accuracy
@@ -94,6 +97,12 @@ changes: $(BIN)/python
 release-notes: $(BIN)/python
 	$(BIN)/python tools/changes.py --release
 
+# Offline once its environment stands. Warnings are errors.
+docs: $(DOCS)/.ready
+	rm -rf build/docs
+	OMP_NUM_THREADS=1 $(DOCS)/bin/sphinx-build -q -n -W --keep-going -E -b html -d build/doctrees docs build/docs
+	@echo "docs: build/docs/index.html, $$(find build/docs -name '*.html' | wc -l) pages"
+
 verify: $(VENV)/.dev
 	$(BIN)/keytokens verify
 
@@ -107,7 +116,7 @@ crash: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.crash --kills 600
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(LOWEST) $(RELEASE) dist build .pytest_cache .mypy_cache .ruff_cache .coverage keytokens-demo figures
+	rm -rf $(VENV) $(BENCH) $(LOWEST) $(RELEASE) $(DOCS) dist build .pytest_cache .mypy_cache .ruff_cache .coverage keytokens-demo figures docs/generated
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -149,6 +158,13 @@ $(RELEASE)/.ready: pyproject.toml
 	@$(MAKE) --no-print-directory check-python
 	$(PYTHON) -m venv $(RELEASE)
 	$(RELEASE)/bin/python -m pip --quiet --disable-pip-version-check install "hatchling>=1.26" pip-audit
+	@touch $@
+
+$(DOCS)/.ready: pyproject.toml
+	@$(MAKE) --no-print-directory check-python
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade "pip>=25.1"
+	$(DOCS)/bin/python -m pip --quiet --disable-pip-version-check install --editable ".[all]" --group docs
 	@touch $@
 
 $(BENCH)/.margins: benchmarks/requirements-margins.txt $(BENCH)/.ready

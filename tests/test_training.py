@@ -101,9 +101,7 @@ def test_threads_and_blocks(monkeypatch, K, dtype):
     """The same bits at any number of threads; the same minimum in any number of blocks."""
     whole = fit_scalars(problem(K, n=120, dtype=dtype), PLAIN, 40, 1e-12)
     monkeypatch.setattr(counts, "BLOCK", 50)
-    one, two, three = (
-        fit_scalars(problem(K, n=120, threads=t, dtype=dtype), PLAIN, 40, 1e-12) for t in (1, 2, 3)
-    )
+    one, two, three = (fit_scalars(problem(K, n=120, threads=t, dtype=dtype), PLAIN, 40, 1e-12) for t in (1, 2, 3))
     for other in (two, three):
         assert other.outcome.steps == one.outcome.steps
         assert other.theta.a.tobytes() == one.theta.a.tobytes()
@@ -114,9 +112,7 @@ def test_threads_and_blocks(monkeypatch, K, dtype):
 
 
 def test_float32_comes_close_to_float64():
-    narrow, wide = (
-        fit_scalars(problem(2, n=200, dtype=d), PLAIN, 300, 1e-9) for d in (np.float32, np.float64)
-    )
+    narrow, wide = (fit_scalars(problem(2, n=200, dtype=d), PLAIN, 300, 1e-9) for d in (np.float32, np.float64))
     assert narrow.outcome.state.value == pytest.approx(wide.outcome.state.value, rel=1e-4)
 
 

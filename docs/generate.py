@@ -1,0 +1,371 @@
+"""The pages that are made, not written: one a claim, one a shelf of the package, the notation, figures, the gallery.
+
+`conf.py` runs `write` before Sphinx reads anything. Everything lands in docs/generated and is made anew each time, so
+a page says what the code says today: theorems are judged, figures computed and checked, while the site is built.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from keytokens.notation import table
+from keytokens.theory import Claim, Verdict, claims
+from keytokens.theory.claim import judge
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+MADE = DOCS / "generated"
+
+SHELVES = {
+    "keytokens": "What most people need: the classifiers, loading, tuning, errors.",
+    "keytokens.explanation": "What an explanation holds.",
+    "keytokens.certificate": "The proofs themselves, on weights and values; no text.",
+    "keytokens.bags": "One attention over bags of vectors.",
+    "keytokens.dask": "The same fit on a cluster.",
+    "keytokens.text": "From strings to counts.",
+    "keytokens.tables": "Tables in and out.",
+    "keytokens.svm": "Max-margin problems of attention, with certificates.",
+    "keytokens.selection": "Which tokens win.",
+    "keytokens.optim": "One loop, and the descents and flows that run in it.",
+    "keytokens.paths": "The best parameters within each ball.",
+    "keytokens.theory": "Theorems that run.",
+    "keytokens.figures": "Figures that check themselves.",
+    "keytokens.notation": "The letters.",
+}
+FAMILIES = {
+    "mm": "Max-margin token selection",
+    "te": "Trained embeddings",
+    "fu": "Papers that follow these two",
+    "kt": "What keytokens itself rests on",
+}
+FIGURES = ("step", "simulated-reviews", "flow", "1a", "1b", "4a")  # those that the written pages show; seconds each
+QUICK = 3  # random instances of a claim when the site is built, unless they are too few to judge it
+
+INHERITED = "ClassifierMixin, BaseEstimator, Sequence, BaseException, Exception, Enum, Protocol, Generic, object"
+HIDDEN = "set_fit_request, set_score_request, set_predict_request, get_metadata_routing"
+
+
+def public(shelf: str) -> list[str]:
+    """The names on a shelf, in its own order."""
+    return list(import_module(shelf).__all__)
+
+
+def write(made: Path = MADE) -> list[str]:
+    """All generated pages, figures and examples; nothing stays of the last time. Returns what failed, a line each."""
+    shutil.rmtree(made, ignore_errors=True)
+    verdicts = {claim.id: quick(claim) for claim in claims()}
+    for name, text in pages(lambda claim: verdicts[claim.id]).items():
+        _put(made / name, text)
+    failed = [f"claim {verdict.id} {verdict.sentence}" for verdict in verdicts.values() if not verdict.holds]
+    for name in FIGURES:
+        failed += _draw(made / "figures", name)
+    copy_examples(made)
+    return failed
+
+
+def pages(judged: Callable[[Claim[Any]], Verdict]) -> dict[str, str]:
+    """Path -> text of every generated Markdown page."""
+    every = claims()
+    found = {f"theory/{claim.id}.md": claim_page(claim, judged(claim)) for claim in every}
+    found["theory/index.md"] = theory_index(every)
+    found.update({f"reference/{shelf}.md": shelf_page(shelf) for shelf in SHELVES})
+    found["reference/index.md"] = reference_index()
+    found["notation.md"] = f"# Notation\n\nOne letter, one meaning: in code, pages, axes and messages.\n\n{table()}\n"
+    return found
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+# Theory --------------------------------------------------------------------------------------------------------------
+
+
+def quick(claim: Claim[Any]) -> Verdict:
+    """A verdict on a few instances; on as many as the claim asks for where those few do not settle it."""
+    verdict = judge(claim, QUICK)
+    return verdict if verdict.holds else judge(claim)
+
+
+def claim_page(claim: Claim[Any], verdict: Verdict) -> str:
+    """Statement, hypotheses, a verdict, where a hypothesis is needed, and the code: included, not copied."""
+    parts = [
+        f"# {claim.id}",
+        plain(claim.says),
+        f"Source: {plain(claim.source)}.",
+        "## Hypotheses",
+        "\n".join(f"- {plain(hypothesis.says)}" for hypothesis in claim.hypotheses) or "None.",
+        "## Checked when this page was built",
+        _verdict(claim, verdict),
+    ]
+    if claim.counters:
+        parts += ["## Where a hypothesis is dropped, it fails", "\n".join(map(_counter, claim.counters))]
+    if claim.notes:
+        parts += ["## Notes", plain(claim.notes)]
+    return "\n\n".join([*parts, "## The code", *_code(claim)]) + "\n"
+
+
+def _verdict(claim: Claim[Any], verdict: Verdict) -> str:
+    worst = f"{verdict.worst_excess:.2g}" if verdict.hypotheses_met else "–"
+    return (
+        f"**{plain(verdict.sentence)}**\n\n| instances | that count | worst excess | allowed |\n|---|---|---|---|\n"
+        f"| {verdict.instances} | {verdict.hypotheses_met} | {worst} | {verdict.tolerance:.2g} |\n\n"
+        f"More of them: `keytokens verify {claim.id} --seeds 200`"
+    )
+
+
+def _counter(counter: Any) -> str:
+    return f"- Without *{plain(counter.without)}*: {plain(counter.says)}."
+
+
+def _code(claim: Claim[Any]) -> Iterator[str]:
+    file, first, last = definition(claim)
+    yield _included(file, first, last)
+    excess = inspect.unwrap(claim.excess)
+    if inspect.isfunction(excess) and excess.__name__ != "<lambda>":
+        lines, start = inspect.getsourcelines(excess)
+        yield "The excess, which must not exceed the tolerance:"
+        yield _included(Path(inspect.getfile(excess)), start, start + len(lines) - 1)
+
+
+def _included(file: Path, first: int, last: int) -> str:
+    where = file.resolve().relative_to(ROOT)
+    options = f":language: python\n:lines: {first}-{last}\n:dedent:"
+    return f"`{where}`, from line {first}:\n\n```{{literalinclude}} /../{where}\n{options}\n```"
+
+
+def definition(claim: Claim[Any]) -> tuple[Path, int, int]:
+    """File, first and last line of the expression `Claim(id=...)` that made a claim."""
+    return _definitions()[claim.id]
+
+
+@cache
+def _definitions() -> dict[str, tuple[Path, int, int]]:
+    found = {}
+    for file in sorted((ROOT / "src/keytokens/theory/families").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                found.update({id: (file, node.lineno, node.end_lineno or node.lineno) for id in _ids(node)})
+    return found
+
+
+def _ids(call: ast.Call) -> list[str]:
+    return [str(k.value.value) for k in call.keywords if k.arg == "id" and isinstance(k.value, ast.Constant)]
+
+
+def theory_index(every: list[Claim[Any]]) -> str:
+    parts = [
+        "# Theorems",
+        "Each page holds one claim: what it says, what it supposes, the code that runs it, and a verdict on a few "
+        "instances, made when the page was. `keytokens verify` runs them all, on more instances. What a verdict means, "
+        "and how a claim can fail, is in [theorems that run](../../theory.md).",
+    ]
+    for family, title in FAMILIES.items():
+        mine = [claim for claim in every if claim.id.startswith(f"{family}.")]
+        rows = [f"| [{claim.id}]({claim.id}.md) | {plain(claim.says)} |" for claim in mine]
+        parts += [f"## {title}", "\n".join(["| claim | says |", "|---|---|", *rows]), _toctree([c.id for c in mine])]
+    return "\n\n".join(parts) + "\n"
+
+
+# Reference -----------------------------------------------------------------------------------------------------------
+
+
+def reference_index() -> str:
+    rows = [f"| [{shelf}]({shelf}.md) | {plain(words)} |" for shelf, words in SHELVES.items()]
+    head = "# Reference\n\nEvery public name, with its docstring. The examples run in the tests.\n"
+    return "\n".join([head, "| import from | what is there |", "|---|---|", *rows, "", _toctree(list(SHELVES)), ""])
+
+
+def shelf_page(shelf: str) -> str:
+    """A table of the names of a shelf, then each of them."""
+    names = public(shelf)
+    summary = [f".. currentmodule:: {shelf}", "", ".. autosummary::", "   :nosignatures:", ""]
+    summary += [f"   {name}" for name in names if not _is_data(shelf, name)]
+    entries = [line for name in names for line in _entry(shelf, name)]
+    body = "\n".join([*summary, "", *entries])
+    return f"# {shelf}\n\n{plain(SHELVES[shelf])}\n\n```{{eval-rst}}\n{body}\n```\n"
+
+
+def _is_data(shelf: str, name: str) -> bool:
+    value = getattr(import_module(shelf), name)
+    return not inspect.isclass(value) and not inspect.isroutine(value)
+
+
+def _entry(shelf: str, name: str) -> list[str]:
+    if _is_data(shelf, name):
+        return [f".. py:data:: {name}", "", *_value(getattr(import_module(shelf), name))]
+    once = [] if _first_shelf(shelf, name) == shelf else ["   :no-index:"]
+    if inspect.isclass(getattr(import_module(shelf), name)):
+        options = ["   :members:", f"   :inherited-members: {INHERITED}", f"   :exclude-members: {HIDDEN}"]
+        return [f".. autoclass:: {name}", *options, *once, ""]
+    return [f".. autofunction:: {name}", *once, ""]
+
+
+def _first_shelf(shelf: str, name: str) -> str:
+    """Where the index leads if a name lies on several shelves."""
+    thing = getattr(import_module(shelf), name)
+    return next(other for other in SHELVES if any(getattr(import_module(other), n) is thing for n in public(other)))
+
+
+def _value(value: Any) -> list[str]:
+    shown = ascii(value)
+    return ["   ::", "", f"      {shown if len(shown) < 200 else type(value).__name__}", ""]
+
+
+# Figures and examples ------------------------------------------------------------------------------------------------
+
+
+def _draw(folder: Path, name: str) -> list[str]:
+    """A figure as SVG, and a piece of Markdown that shows it with what was checked. Returns the checks that fail."""
+    from keytokens.figures import figures, make
+
+    made = make(figures([name])[0])
+    made.write(folder)
+    passed = f"{sum(check.passed for check in made.checks)} of {len(made.checks)}"
+    checked = f"{passed} numbers checked when this page was built pass. Again: `keytokens figure {name}`."
+    caption = f"{plain(made.figure.title)}. {checked}"
+    image = f"```{{figure}} /generated/figures/{name}.svg\n:alt: {made.figure.title}"
+    _put(folder / f"{name}.txt", f"{image}\n\n{caption}\n```\n")
+    return [f"figure {name}: {check.name} is {check.seen}" for check in made.checks if not check.passed]
+
+
+def examples() -> list[Path]:
+    return sorted(path for path in (ROOT / "examples").glob("*.py") if not path.name.startswith("_"))
+
+
+def runnable() -> str:
+    """A pattern of the examples to run: all but those whose texts are not at hand, which are shown only."""
+    data = "KEYTOKENS_DATA"
+    kept = [path.stem for path in examples() if data in os.environ or data not in path.read_text("utf-8")]
+    return rf"/({'|'.join(kept)})\.py$"
+
+
+def copy_examples(made: Path) -> None:
+    """The examples as sphinx-gallery wants them: under a heading, each with a title."""
+    if examples():
+        head = ROOT / "examples" / "README.rst"
+        _put(made / "examples" / head.name, head.read_text("utf-8") if head.exists() else "Examples\n========\n")
+    for path in examples():
+        _put(made / "examples" / path.name, worded(titled(path.read_text("utf-8"))))
+
+
+def titled(source: str) -> str:
+    """An example whose docstring begins with an underlined title, as reStructuredText has it.
+
+    >>> print(titled('\"\"\"A question?\\n\\nAn answer.\"\"\"\\nprint(1)').splitlines()[1])
+    ===========
+    """
+    docstring = ast.get_docstring(ast.parse(source), clean=True) or "Example"
+    title, _, rest = docstring.partition("\n")
+    if rest.startswith("="):
+        return source
+    body = ast.parse(source).body
+    after = source.splitlines()[body[0].end_lineno if ast.get_docstring(ast.parse(source)) else 0 :]
+    title = title.rstrip(".")
+    return "\n".join([f'r"""{title}', "=" * len(title), rest.rstrip(), '"""', *after]) + "\n"
+
+
+def worded(source: str) -> str:
+    """An example whose text, the comments that follow a cell's mark, holds no bars that reStructuredText would read.
+
+    >>> print(worded("# %%\\n# like 1/|p|\\nx = 1  # |x|"))
+    # %%
+    # like 1/\\|p\\|
+    x = 1  # |x|
+    <BLANKLINE>
+    """
+    found, text = [], False
+    for line in source.splitlines():
+        text = line.startswith("# %%") or (text and line.startswith("#"))
+        found.append(line.replace("|", "\\|") if text else line)
+    return "\n".join(found) + "\n"
+
+
+# Words ---------------------------------------------------------------------------------------------------------------
+
+
+def plain(words: str) -> str:
+    r"""Text that Markdown shows as it is, in one line; what stands between backticks stays code.
+
+    >>> plain("|p|_q <= `a_b`")
+    '\\|p\\|\\_q \\<= `a_b`'
+    """
+    return _coded(" ".join(words.split()), "\\*_<>[]#$~|", "`")
+
+
+def _coded(words: str, special: str, fence: str) -> str:
+    """Words whose special letters are escaped, except between backticks, which become `fence`."""
+    pieces = words.split("`")
+    whole = len(pieces) % 2 == 1  # otherwise code goes on in the next line: nothing is code, then
+    if not whole:
+        pieces, special = [words], f"{special}`"
+    shown = [piece.translate({ord(letter): f"\\{letter}" for letter in special}) for piece in pieces[::2]]
+    glue = ["\\ " if fence == "``" and piece[:1].isalnum() else "" for piece in shown[1:]]
+    code = [f"{fence}{piece}{fence}{after}" for piece, after in zip(pieces[1::2], glue, strict=True)]
+    return "".join(piece for pair in zip(shown, [*code, ""], strict=True) for piece in pair)
+
+
+def _toctree(names: list[str]) -> str:
+    return "\n".join(["```{toctree}", ":hidden:", "", *names, "```"])
+
+
+def restructured(lines: list[str]) -> list[str]:
+    """A docstring of this package as reStructuredText: examples and formulas as they stand, sections, plain words."""
+    found: list[str] = []
+    for block in _blocks(lines):
+        found += [*_shown(block), ""]
+    return found
+
+
+def _blocks(lines: list[str]) -> Iterator[list[str]]:
+    """Runs of lines without a blank one; an example begins a run of its own."""
+    block: list[str] = []
+    for line in [*lines, ""]:
+        begins = line.lstrip().startswith(">>>") and block and not block[0].lstrip().startswith(">>>")
+        if block and (not line.strip() or begins):
+            yield block
+            block = []
+        if line.strip():
+            block.append(line)
+
+
+def _shown(block: list[str]) -> list[str]:
+    if block[0].lstrip().startswith(">>>"):
+        return [line[len(block[0]) - len(block[0].lstrip()) :] for line in block]
+    if len(block) > 1 and set(block[1].strip()) == {"-"}:
+        return [f".. rubric:: {block[0].strip()}", "", *(_items(block[2:]) if len(block) > 2 else [])]
+    if any(line.startswith("  ") or "   " in line.strip() for line in block):
+        return ["::", "", *(f"   {line}" for line in block)]
+    return [escaped(line) for line in block]
+
+
+def _items(lines: list[str]) -> list[str]:
+    """`name : kind` and what is indented below it, as a list; lines that say no kind stay a paragraph."""
+    if not any(" : " in line or line.rstrip().endswith(" :") for line in lines):
+        return [escaped(line.strip()) for line in lines]
+    found: list[str] = []
+    for line in lines:
+        if line.startswith(" "):
+            found.append(f"  {escaped(line.strip())}")
+        else:
+            name, _, kind = line.partition(" :")
+            found.append(f"* **{escaped(name)}**{':' + escaped(kind) if kind.strip() else ''}")
+    return found
+
+
+def escaped(words: str) -> str:
+    r"""Plain words for reStructuredText; what stands between backticks becomes code.
+
+    >>> escaped("`p` and |q|_2")
+    '``p`` and \\|q\\|\\_2'
+    """
+    return _coded(words, "\\*_|", "``")

@@ -1,0 +1,212 @@
+"""The site: every page is reachable, and every claim, public name and letter has its place. `make docs` builds it."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import pkgutil
+import re
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+
+import pytest
+
+import keytokens
+from keytokens.notation import SYMBOLS
+from keytokens.theory import Claim, Hypothesis, Verdict, claims
+from keytokens.theory.claim import judge
+
+DOCS = Path(__file__).parent.parent / "docs"
+# Shelves for those who work on the package itself; the others have a page.
+INNER = {"cli", "core", "report", "serve"}
+# Constants.
+NEED_NO_EXAMPLE = {"MASK", "__version__"}
+WITH_EXAMPLES = [
+    "keytokens",
+    "keytokens.svm",
+    "keytokens.theory",
+    "keytokens.optim",
+    "keytokens.paths",
+    "keytokens.selection",
+]
+
+
+@cache
+def module(name: str) -> ModuleType:
+    """docs/NAME.py, which stands in no package."""
+    if str(DOCS) not in sys.path:
+        sys.path.insert(0, str(DOCS))
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[name] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def unjudged(claim: Claim) -> Verdict:
+    return Verdict(claim.id, claim.says, claim.source, 3, 3, 0, 0.0, claim.tolerance, 0.0)
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    """The generated pages, without the work of judging each claim."""
+    return {f"generated/{name}": text for name, text in module("generate").pages(unjudged).items()}
+
+
+@pytest.fixture(scope="module")
+def site(made) -> dict[str, str]:
+    """Path from docs/ -> text of every Markdown page, written or generated."""
+    written = {
+        path.relative_to(DOCS).as_posix(): path.read_text("utf-8")
+        for path in DOCS.rglob("*.md")
+        if "generated" not in path.relative_to(DOCS).parts
+    }
+    return {**written, **made}
+
+
+def listed(page: str, text: str, site: dict[str, str]) -> set[str]:
+    """The pages that the toctrees of a page name."""
+    found = set()
+    for block in re.findall(r"^```\{toctree\}\n(.*?)^```", text, re.M | re.S):
+        for line in block.splitlines():
+            if line and not line.startswith(":"):
+                found |= matching(page, line.strip(), site)
+    return found
+
+
+def matching(page: str, entry: str, site: dict[str, str]) -> set[str]:
+    parts: list[str] = []
+    for part in (*PurePosixPath(page).parent.parts, *PurePosixPath(entry).parts):
+        if part == "..":
+            parts.pop()
+        else:
+            parts.append(part)
+    pattern = f"{'/'.join(parts)}.md"
+    found = {name for name in site if PurePosixPath(name).match(pattern) and name.count("/") == pattern.count("/")}
+    assert found or "*" in entry, f"{page} lists {entry}, which is not there"
+    return found
+
+
+def test_every_page_is_reachable_from_the_index(site):
+    seen, next_ones = set(), {"index.md"}
+    while next_ones:
+        seen |= next_ones
+        next_ones = {other for page in next_ones for other in listed(page, site[page], site)} - seen
+    assert not set(site) - seen, "pages that no toctree names"
+
+
+def test_every_page_has_one_title(site):
+    for page, text in site.items():
+        outside = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+        assert len(re.findall(r"^# ", outside, re.M)) == 1, f"{page} needs one title"
+
+
+def test_every_claim_has_a_page_with_its_code(made):
+    index = made["generated/theory/index.md"]
+    for claim in claims():
+        page = made[f"generated/theory/{claim.id}.md"]
+        assert module("generate").plain(claim.says) in page
+        assert all(module("generate").plain(hypothesis.says) in page for hypothesis in claim.hypotheses)
+        assert f"({claim.id}.md)" in index
+        file, first, last = module("generate").definition(claim)
+        assert f'id="{claim.id}"' in "\n".join(file.read_text("utf-8").splitlines()[first - 1 : last])
+        assert "{literalinclude}" in page
+
+
+def test_a_page_shows_the_verdict_of_today():
+    generate = module("generate")
+    (claim,) = claims(["kt.flip"])
+    page = generate.claim_page(claim, generate.quick(claim))
+    assert "**holds**" in page
+    broken = generate.claim_page(
+        claim, Verdict("kt.flip", "", "", 3, 3, 0, 1.0, 0.0, 0.0, ("the excess 1 is above 0",))
+    )
+    assert "**fails: the excess 1 is above 0**" in broken
+
+
+def test_a_claim_that_few_instances_do_not_settle_gets_as_many_as_it_asks_for(monkeypatch):
+    generate = module("generate")
+    large = Hypothesis("x is above 0.3", lambda x: x > 0.3)
+    usual = {"id": "x.square", "says": "", "source": "", "tolerance": 0, "seeds": 60, "draw": lambda rng: rng.random()}
+    right = Claim(**usual, hypotheses=(large,), excess=lambda x: -x * x)
+    few = next(n for n in range(1, 60) if not judge(right, n).holds)
+    monkeypatch.setattr(generate, "QUICK", few)
+    assert generate.quick(right).instances == 60
+    assert generate.quick(right).holds
+    assert not generate.quick(Claim(**usual, hypotheses=(large,), excess=lambda x: x)).holds
+
+
+def test_every_public_name_is_in_the_reference(made):
+    generate = module("generate")
+    shelves = {f"keytokens.{found.name}" for found in pkgutil.iter_modules(keytokens.__path__) if found.ispkg}
+    assert shelves - set(generate.SHELVES) == {f"keytokens.{name}" for name in INNER}, "a package without a page"
+    for shelf in generate.SHELVES:
+        page = made[f"generated/reference/{shelf}.md"]
+        for name in import_module(shelf).__all__:
+            assert re.search(rf"^\.\. (auto\w+|py:data):: {re.escape(name)}$", page, re.M), f"{shelf}.{name}"
+
+
+@pytest.mark.parametrize("shelf", WITH_EXAMPLES)
+def test_every_public_name_has_an_example(shelf):
+    """In its docstring, or in that of one of its methods; the examples themselves run as doctests."""
+    for name in set(import_module(shelf).__all__) - NEED_NO_EXAMPLE:
+        thing = getattr(import_module(shelf), name)
+        own = [thing, *vars(thing).values()] if isinstance(thing, type) else [thing]
+        assert any(">>>" in (getattr(part, "__doc__", None) or "") for part in own), f"{shelf}.{name} has no example"
+
+
+def test_the_letters_are_those_of_the_code(made):
+    for letter in SYMBOLS:
+        assert f"| `{letter}` |" in made["generated/notation.md"]
+
+
+def test_the_figures_of_the_pages_are_drawn(site):
+    included = {name for text in site.values() for name in re.findall(r"generated/figures/([\w-]+)\.txt", text)}
+    assert included == set(module("generate").FIGURES)
+
+
+def test_the_configuration_reads_without_sphinx_and_fetches_nothing():
+    conf = module("conf")
+    assert conf.release == keytokens.__version__
+    assert not any("intersphinx" in name or "mathjax" in name for name in conf.extensions)
+
+
+def test_the_helpers_do_what_their_examples_say():
+    found = doctest.testmod(module("generate"))
+    assert found.attempted
+    assert not found.failed
+
+
+def test_docstrings_become_plain_words():
+    lines = [
+        "|p|_q of `p_1`.",
+        "",
+        "a     b",
+        "  c",
+        ">>> 1",
+        "1",
+        "",
+        "Parameters",
+        "----------",
+        "x : int",
+        "    |x|",
+        "",
+    ]
+    assert module("generate").restructured(lines) == [
+        *(r"\|p\|\_q of ``p_1``.", ""),
+        *("::", "", "   a     b", "     c", ""),
+        *(">>> 1", "1", ""),
+        *(".. rubric:: Parameters", "", "* **x**: int", r"  \|x\|", ""),
+    ]
+
+
+def test_an_example_gets_a_title():
+    titled = module("generate").titled
+    source = '"""\nWhy?\n====\n\nSo.\n"""\nprint(1)\n'
+    assert titled(source) == source
+    assert titled('"""Why?\n\nSo."""\nprint(1)\n') == 'r"""Why?\n====\n\nSo.\n"""\nprint(1)\n'
