@@ -495,7 +495,7 @@ def _bar(verbose: int, metric: str) -> Iterator[Tick]:
     with tqdm(desc="tuning", unit="trial", disable=None if verbose == 1 else False, leave=False) as bar:
 
         def tick(best: Trial) -> None:
-            bar.set_postfix({f"best {metric}": f"{best.score:.4f}"}, refresh=False)
             bar.update()
+            bar.set_postfix({f"best {metric}": f"{best.score:.4f}"})  # shown at once: a trial may be the last
 
         yield tick
