@@ -460,8 +460,8 @@ class KeyTokenClassifier(_Attention):
     ) -> KeyTokenClassifier:
         """`fit` to batches (texts, labels) that together may be larger than the memory; the model is the same.
 
-        The batches are read once; what is made of them lies in files. `memory`, in bytes, bounds what the whole process
-        holds: if more tokens were found than may be trained in it, the most frequent ones are kept (as by
+        The batches are read once; what is made of them lies in files. `memory`, in bytes, is what the whole process
+        should hold: if more tokens were found than may be trained in it, the most frequent ones are kept (as by
         `max_tokens`). With a `folder` of its own a fit saves its state every few seconds, and after an interruption
         `resume=True` goes on there and ends with the same bits; `source` is any text that says which data these are.
         The folder may be removed when the fit is done. `relabel` turns the distinct labels, once all are known, into

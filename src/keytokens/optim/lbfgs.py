@@ -1,9 +1,9 @@
 """L-BFGS with a diagonal first guess of the inverse Hessian, and backtracking.
 
 Vectors may be most of the memory: a step uses up the state that it is given, whose gradient it writes over and whose
-oldest pair it lets go before it asks for the next gradient. They are read in
-spans that stay in the cache, two passes a direction, in threads; sums over spans are made in their order. Dot products
-run in BLAS: callers that need the same bits everywhere hold BLAS to one thread.
+oldest pair it lets go before it asks for the next gradient. They are read in spans that stay in the cache, two passes a
+direction, in threads; sums over spans are made in their order. Dot products run in BLAS: callers that need the same
+bits everywhere hold BLAS to one thread.
 """
 
 from __future__ import annotations
