@@ -7,7 +7,6 @@ The texts lie in files, each worker reads its own. The seconds are those of the 
 training; one thread a worker. The plan for many workers is arithmetic on constants that are measured here.
 """
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -20,9 +19,9 @@ import numpy as np
 from dask.delayed import Delayed
 from distributed import Client, LocalCluster
 
-from benchmarks.measure import RESULTS, seconds, table, verdict, write_csv
+from benchmarks.measure import options_of, seconds, table, verdict, write_csv
 from benchmarks.synthetic import short
-from keytokens.core.attention import Parameters, Sums, add_sums
+from keytokens.core.attention import Parameters, sums_of
 from keytokens.core.counts import BLOCK, blocks_of
 from keytokens.core.losses import loss_for
 from keytokens.dask import DaskKeyTokenClassifier
@@ -132,13 +131,13 @@ def measured_constants(documents: int = 50_000) -> Constants:
     y, weight = np.arange(documents) % 2, np.ones(documents, np.float32)
     zeros = np.zeros(1, np.float32)
     theta = Parameters(np.zeros(tokens, np.float32), np.ones((1, tokens), np.float32), zeros, zeros, 0.0)
-    sums = Sums.zero(np.empty((2, tokens), np.float32))
-    evaluation = best_of(lambda: add_sums(sums, block, y, weight, loss_for(2), theta))
+    room = np.empty((2, tokens), np.float32)
+    evaluation = best_of(lambda: sums_of(block, y, weight, loss_for(2), theta, 1, room))
     vector = np.ones(2 * tokens, np.float32)
-    addition = best_of(lambda: np.add(sums.rows, sums.rows, out=sums.rows))
+    addition = best_of(lambda: np.add(room, room, out=room))
     # a step of L-BFGS with two pairs passes about thirty times over a vector
     step = 30 * best_of(lambda: np.add(vector, vector, out=vector))
-    return Constants(documents * length / evaluation, sums.rows.nbytes / addition, 2 * tokens / step)
+    return Constants(documents * length / evaluation, room.nbytes / addition, 2 * tokens / step)
 
 
 def best_of(action: Callable[[], object], repeats: int = 5) -> float:
@@ -160,11 +159,10 @@ def plan_table(known: Constants, entries_of_document: float, tokens: float, docu
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--documents", type=int, default=DOCUMENTS)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--plan-only", action="store_true", help="no fit, only the arithmetic for many workers")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
     if not options.plan_only:
         with tempfile.TemporaryDirectory() as folder:

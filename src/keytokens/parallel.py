@@ -113,10 +113,13 @@ class TreeSum(Generic[Part]):
         return total
 
 
-def over_spans(work: Callable[[slice], Result], length: int, threads: int) -> list[Result]:
-    """`work` on consecutive spans of a vector, one at least; they depend on its length alone.
+def over_spans(work: Callable[[slice], Result], length: int, threads: int, rows: int = 1) -> list[Result]:
+    """`work` on consecutive spans of a vector, or of a matrix with so many rows; one at least.
+
+    The spans depend on length and rows alone.
 
     >>> over_spans(lambda at: at.stop - at.start, 100_000, threads=2)
     [65536, 34464]
     """
-    return ordered_map(work, [slice(at, min(at + _SPAN, length)) for at in range(0, max(length, 1), _SPAN)], threads)
+    span = max(1, _SPAN // rows)
+    return ordered_map(work, [slice(at, min(at + span, length)) for at in range(0, max(length, 1), span)], threads)

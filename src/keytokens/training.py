@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -11,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from .core.attention import Gradient, Parameters, Sums, add_sums, gradient_of, scores, total_attention
-from .core.counts import Block, Float
+from .core.attention import Gradient, Parameters, Sums, gradient_of, scores, sums_of, total_attention
+from .core.counts import Block, Float, layout
 from .core.embeddings import pull_back
 from .core.losses import Labels, Loss, loss_for
 from .core.prior import Prior, PriorOptions, Statistics, prior_of, statistics
 from .core.silence import contributing_values, kept_shares
-from .optim import LBFGS, Outcome, run
-from .optim.lbfgs import LBFGSState
+from .optim import LBFGS, Outcome, Status, run
+from .optim.lbfgs import LBFGSState, Spares
 from .optim.loop import go_on
 from .parallel import TreeSum, give_back_memory, over_spans
 
@@ -64,31 +65,29 @@ class TrainingSet:
         return self._sum(statistics, self.n_classes)
 
     def prior(self, seen: Statistics, options: PriorOptions) -> Prior:
-        return prior_of(seen, options, self.sizes)
+        return prior_of(seen, options, self.sizes, self.threads)
 
-    def evaluate(self, theta: Parameters, rows: Float | None = None) -> Gradient:
-        """Loss and gradient; with `rows` (m + 1, V), those of B and then that of a are written there."""
-        shape = (len(theta.B) + 1, len(theta.a))
-        own = np.empty(shape, theta.a.dtype) if rows is None else rows
+    def evaluate(self, theta: Parameters, room: Float | None = None) -> Gradient:
+        """Loss and gradient; with `room` (m + 1, V), those of B and then that of a are written there."""
         if len(self.blocks) == 1:
-            sums = self._sum(functools.partial(sums_of, rows=own), self.loss, theta)
-        else:
-            sums = self._sum(sums_of, self.loss, theta)
-            own[:] = sums.rows
-            sums = replace(sums, rows=own)
-        return gradient_of(sums, theta, self.threads)
+            return gradient_of(self._sum(functools.partial(sums_of, room=room), self.loss, theta), theta, self.threads)
+        gradient = gradient_of(self._sum(sums_of, self.loss, theta), theta, self.threads)
+        if room is None:
+            return gradient
+        room[:-1], room[-1] = gradient.B, gradient.a
+        return replace(gradient, B=room[:-1], a=room[-1])
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents."""
         total = self._sum(attention_of, theta)
         return total / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
 
-    def means(self, theta: Parameters, kept: Float) -> Float:
-        """(2 m + 1, n): see `means_of`."""
+    def means(self, theta: Parameters) -> Float:
+        """(m + 1, n): see `means_of`."""
         found = []
         for block in self.blocks:
-            found.append(means_of(block, theta, kept, self.threads))
-            block.let_go()
+            found.append(means_of(block, theta, self.threads))
+            block.done()
         return np.concatenate(found, axis=1)
 
     def _sum(self, of: Callable[..., Part], *given: Any) -> Part:
@@ -96,18 +95,8 @@ class TrainingSet:
         tree: TreeSum[Part] = TreeSum()
         for block, y, weight in zip(self.blocks, self.y, self.weights, strict=True):
             tree.add(of(block, y, weight, *given, self.threads))
-            block.let_go()
+            block.done()
         return tree.total()
-
-
-def sums_of(
-    block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: int, rows: Float | None = None
-) -> Sums:
-    """What one block says of the loss and its gradient; with `rows`, written there."""
-    shape = (len(theta.B) + 1, len(theta.a))
-    sums = Sums.zero(np.empty(shape, theta.a.dtype) if rows is None else rows)
-    add_sums(sums, block, y, weight, loss, theta, threads)
-    return sums
 
 
 def attention_of(block: Block, y: Labels, weight: Float, theta: Parameters, threads: int) -> Float:
@@ -115,21 +104,17 @@ def attention_of(block: Block, y: Labels, weight: Float, theta: Parameters, thre
     return total_attention(block, weight, theta, threads)
 
 
-def means_of(block: Block, theta: Parameters, kept: Float, threads: int) -> Float:
-    """The means of b, of b kept and of 1 over the tokens of each document, weighted by attention: (2 m + 1, n).
+def means_of(block: Block, theta: Parameters, threads: int) -> Float:
+    """The means of b and of 1 over the tokens of each document, weighted by attention: (m + 1, n).
 
-    Of 1 it is the share that the sink leaves. Rows of b kept are made when they are needed.
+    Of 1 it is the share that the sink leaves.
     """
-    m, own = len(theta.B), theta.weights
-    if own is None:
-        rows = np.concatenate([theta.B, theta.B * kept, np.ones_like(theta.B[:1])])
-        none = np.zeros(len(rows), rows.dtype)
-        return scores(block.rows, Parameters(theta.a, rows, none, none, theta.log_sink))
-
-    def row(k: int) -> Float:
-        return own.w if k == 2 * m else own.w * theta.B[k] if k < m else own.w * (theta.B[k - m] * kept)
-
-    sums = np.stack(block.times(range(2 * m + 1), threads, row))
+    own, rows = theta.weights, theta.weighted
+    if own is None or rows is None:
+        B = np.concatenate([theta.B, np.ones_like(theta.B[:1])])
+        none = np.zeros(len(B), B.dtype)
+        return scores(block.rows, Parameters(theta.a, B, none, none, theta.log_sink))
+    sums = block.times(rows, threads)
     total = sums[-1] + sums.dtype.type(own.sink)
     return np.asarray(sums / np.where(total > 0, total, 1))
 
@@ -139,8 +124,16 @@ class Trained:
     """A fitted model and how the fit went."""
 
     theta: Parameters
-    outcome: Outcome[LBFGSState]
+    status: Status
+    steps: int
+    value: float  # of the objective, at the end
+    steepest: float  # of its slopes there, in size
     statistics: Statistics
+
+    @classmethod
+    def by(cls, outcome: Outcome[LBFGSState], theta: Parameters, seen: Statistics) -> Trained:
+        state = outcome.state
+        return cls(theta, outcome.status, outcome.steps, state.value, float(np.abs(state.gradient).max()), seen)
 
 
 def fit_scalars(
@@ -152,69 +145,88 @@ def fit_scalars(
     watch: Watch | None = None,
     resumed: tuple[LBFGSState, int] | None = None,
 ) -> Trained:
-    """Minimise sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2 over g, h, c, where b = mean + width g, a = attention + h.
+    """Minimise sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2 over b, a, c, where b = mean + width g, a = attention + h.
 
     The answer is the mean of the last steps. With a large tolerance it is a regulariser of its own: the first few steps
     fit what many documents share, later ones what only the training documents have. Where the options ask for it, small
     contributions are silenced in the end. `resumed` is a state of an earlier run and the number of its steps.
     """
+    with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
+        trained, threshold = _descended(data, options, max_iter, tolerance, start, watch, resumed)
+        theta = trained.theta  # all other vectors of the descent are gone
+        if threshold > 0:
+            theta = silenced(data, theta, trained.statistics.presence.sum(axis=0), threshold)
+        return replace(trained, theta=theta.apart(data.threads))
+
+
+def _descended(
+    data: TrainingSet,
+    options: PriorOptions,
+    max_iter: int,
+    tolerance: float,
+    start: Parameters | None,
+    watch: Watch | None,
+    resumed: tuple[LBFGSState, int] | None,
+) -> tuple[Trained, float]:
+    """The model before anything is silenced, in one vector, and the threshold for that."""
     seen = data.statistics()
     prior = data.prior(seen, options)
     give_back_memory()
-    m, V = prior.mean.shape
-    dtype = prior.mean.dtype
+    m, V = prior.ratios.shape
+    dtype = prior.ratios.dtype
+    odds = prior.odds.astype(dtype)
+    spares = Spares()
 
-    def unpack(theta: Float) -> tuple[Float, Float, Float]:
-        return theta[: m * V].reshape(m, V), theta[m * V : (m + 1) * V], theta[(m + 1) * V :]
+    def rows_of(theta: Float) -> Float:
+        """(m + 1, V) values and attention."""
+        return theta[: (m + 1) * V].reshape((m + 1, V), order=layout(m + 1))
 
-    def values(g: Float, out: Float) -> Float:
-        def some(at: slice) -> None:
-            np.multiply(prior.width[:, at], g[:, at], out=out[:, at])
-            out[:, at] += prior.mean[:, at]
-
-        over_spans(some, V, data.threads)
-        return out
-
-    def parameters(theta: Float, B: Float) -> Parameters:
-        g, a, c = unpack(theta)
-        return Parameters(prior.attention + a, values(g, B), c, prior.odds.astype(dtype), prior.log_sink)
-
-    room = np.empty((m, V), dtype)  # for the values of one evaluation after the other
+    def parameters(theta: Float) -> Parameters:
+        rows = rows_of(theta)
+        return Parameters(rows[-1], rows[:-1], theta[(m + 1) * V :], odds, prior.log_sink)
 
     def objective(theta: Float) -> tuple[float, Float]:
-        g, a, _ = unpack(theta)
-        slope = np.empty_like(theta)
-        part = data.evaluate(parameters(theta, room), slope[: (m + 1) * V].reshape(m + 1, V))
-        value = part.loss + 0.5 * float(np.vdot(g, g)) + 0.5 * prior.attention_penalty * float(np.dot(a, a))
+        slope = spares.take(theta)
+        rows, slopes = rows_of(theta), rows_of(slope)
+        part = data.evaluate(parameters(theta), slopes)
 
-        def some(at: slice) -> None:
-            part.B[:, at] *= prior.width[:, at]
-            part.B[:, at] += g[:, at]
-            part.a[at] += dtype.type(prior.attention_penalty) * a[at]
+        def some(at: slice) -> Float:
+            """Add the slope of the penalties; their values."""
+            width = prior.width(at)
+            g = rows[:-1, at] - prior.mean(at)
+            g /= width
+            h = rows[-1, at] - prior.attention[at]
+            flat = g.ravel(order="K")
+            sizes = np.array([np.dot(flat, flat), np.dot(h, h)], np.float64)
+            g /= width
+            h *= dtype.type(prior.attention_penalty)
+            slopes[:-1, at] += g
+            slopes[-1, at] += h
+            return sizes
 
-        over_spans(some, V, data.threads)
+        of_g, of_h = functools.reduce(operator.add, over_spans(some, V, data.threads, m + 1))
         slope[(m + 1) * V :] = part.c
-        return value, slope
+        return part.loss + 0.5 * of_g + 0.5 * prior.attention_penalty * of_h, slope
 
-    begin = np.zeros((m + 1) * V + m, dtype)
-    begin[(m + 1) * V :] = prior.odds
-    if start is not None:
-        away = (((start.B - prior.mean) / prior.width).ravel(), start.a - prior.attention, start.c)
-        begin = np.concatenate(away).astype(dtype)
-    with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
-        scale = _inverse_hessian(prior)
-        method = LBFGS(objective, scale, _PAIRS, tolerance, patience=2, floor=_FLOOR, threads=data.threads)
-        if resumed is None:
-            outcome = run(method, begin, max_iter, watch)
-        else:
-            del begin
-            state, steps = resumed
-            outcome = go_on(method, state, max_iter, watch, steps)
+    def begin() -> Float:
+        theta = np.empty((m + 1) * V + m, dtype)
+        rows = rows_of(theta)
+        rows[:-1] = prior.mean() if start is None else start.B
+        rows[-1] = prior.attention if start is None else start.a
+        theta[(m + 1) * V :] = odds if start is None else start.c
+        return theta
+
+    scale = _inverse_hessian(prior, rows_of, data.threads)
+    method = LBFGS(objective, scale, _PAIRS, tolerance, patience=2, floor=_FLOOR, threads=data.threads, spares=spares)
+    if resumed is None:
+        outcome = run(method, begin(), max_iter, watch)
+    else:
+        state, steps = resumed
+        outcome = go_on(method, state, max_iter, watch, steps)
     used = min(_AVERAGED, max(1, (outcome.steps + 1) // 2))  # nothing of the first half of a short run
-    theta = parameters(outcome.state.mean_of_last(used), room)
-    if prior.threshold > 0:
-        theta = silenced(data, theta, seen.presence.sum(axis=0), prior.threshold)
-    return Trained(theta, outcome, seen)
+    last = outcome.state
+    theta = parameters(last.mean_of_last(used, spares.take(last.theta)))
+    return Trained.by(outcome, theta, seen), prior.threshold
 
 
 def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) -> Parameters:
@@ -227,18 +239,24 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
     """
     values = contributing_values(theta)
     kept = kept_shares(theta.a, values, df, threshold)
-    m = len(values)
-    probe = Parameters(theta.a, values, np.zeros_like(theta.c), np.zeros_like(theta.c), theta.log_sink)
-    means = data.means(probe, kept).astype(np.float64)
-    before, after, weight = means[:m], means[m : 2 * m], np.concatenate(data.weights).astype(np.float64)
-    size = float(np.vdot(after, after * weight))
-    stretch = float(np.sqrt(np.vdot(before, before * weight) / size)) if size > 0 else 1.0
+
+    def means() -> Float:
+        none = np.zeros_like(theta.c)
+        return data.means(Parameters(theta.a, values, none, none, theta.log_sink)).astype(np.float64)
+
+    *before, share = means()
+    values *= kept
+    after = means()[:-1]
+    weight = np.concatenate(data.weights).astype(np.float64)
+    old, size = (sum(float(np.dot(row * row, weight)) for row in rows) for rows in (before, after))
+    stretch = float(np.sqrt(old / size)) if size > 0 else 1.0
     c: Float = theta.c.astype(np.float64)
     if theta.has_sink:
-        c = _best_intercept(data.loss, stretch * after, 1 - means[-1], np.concatenate(data.y), weight, c)
-    c = (c - c.mean() if m > 1 else c).astype(theta.c.dtype)
-    B = values * (kept * kept.dtype.type(stretch)) - c[:, None]
-    return Parameters(theta.a, B, c, theta.empty, theta.log_sink)
+        c = _best_intercept(data.loss, stretch * after, 1 - share, np.concatenate(data.y), weight, c)
+    c = (c - c.mean() if len(c) > 1 else c).astype(theta.c.dtype)
+    values *= values.dtype.type(stretch)
+    values -= c[:, None]
+    return Parameters(theta.a, values, c, theta.empty, theta.log_sink)
 
 
 def _best_intercept(loss: Loss, rest: Float, sink: Float, y: Labels, weight: Float, start: Float) -> Float:
@@ -253,14 +271,19 @@ def _best_intercept(loss: Loss, rest: Float, sink: Float, y: Labels, weight: Flo
         return run(LBFGS(objective, np.full_like(start, 1 / bend), tolerance=1e-10), start, 100).state.theta
 
 
-def _inverse_hessian(prior: Prior) -> Float:
-    """The guess for g, a and c, as they stand in theta."""
-    m, V = prior.mean.shape
-    diagonal = np.empty((m + 1) * V + m, prior.mean.dtype)
-    prior.curvature_of_values(diagonal[: m * V].reshape(m, V))
-    diagonal[m * V : (m + 1) * V] = prior.curvature_of_attention()
-    diagonal[(m + 1) * V :] = prior.curvature_of_intercept
-    return np.divide(1, diagonal, out=diagonal)
+def _inverse_hessian(prior: Prior, rows_of: Callable[[Float], Float], threads: int) -> Float:
+    """The guess for b, a and c, as they stand in theta: that for g becomes one for b by the square of the width."""
+    m, V = prior.ratios.shape
+    diagonal = np.empty((m + 1) * V + m, prior.ratios.dtype)
+    rows = rows_of(diagonal)
+
+    def some(at: slice) -> None:
+        np.divide(np.square(prior.width(at)), prior.curvature_of_values(at), out=rows[:-1, at])
+        rows[-1, at] = 1 / prior.curvature_of_attention(at)
+
+    over_spans(some, V, threads, m + 1)
+    diagonal[(m + 1) * V :] = 1 / prior.curvature_of_intercept
+    return diagonal
 
 
 def fit_embeddings(
@@ -282,10 +305,10 @@ def fit_embeddings(
     """
     seen = data.statistics()
     prior = data.prior(seen, options)
-    m, V = prior.mean.shape
-    dtype = prior.mean.dtype
+    m, V = prior.ratios.shape
+    dtype = prior.ratios.dtype
     df = seen.presence.sum(axis=0)
-    unit = float(np.sqrt((prior.width**2 @ df).mean() / max(float(df.sum()), 1e-12)))  # (T + w0) kappa
+    unit = float(np.sqrt((prior.width() ** 2 @ df).mean() / max(float(df.sum()), 1e-12)))  # (T + w0) kappa
     E0 = (seed.standard_normal((V, dim)) / np.sqrt(dim)).astype(dtype)
     p0 = (seed.standard_normal(dim) / np.sqrt(dim * max(options.attention_penalty, 1e-12))).astype(dtype)
     v0 = (unit * np.eye(m, dim)).astype(dtype)
@@ -318,10 +341,10 @@ def fit_embeddings(
             return value, (np.concatenate([dE.ravel(), dp, dv.ravel(), part.c]) + pull).astype(dtype)
 
         curvature_E = np.ones((V, dim), dtype)
-        prior.curvature_of_values(curvature_E[:, :m].T)
+        curvature_E[:, :m] = prior.curvature_of_values().T
         rest = np.full(dim * (1 + m), hold, dtype)
         curvature = np.concatenate([curvature_E.ravel(), rest, np.full(m, prior.curvature_of_intercept, dtype)])
         # three pairs: a vector is V d numbers long here
         outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first, max_iter, watch)
     E, p, v, c = unpack(outcome.state.theta)
-    return Trained(parameters(E, p, v, c), outcome, seen), (E, p, v)
+    return Trained.by(outcome, parameters(E, p, v, c), seen), (E, p, v)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from keytokens.core.attention import Parameters, Sums, add_sums, evaluate, gradient_of, scores
+from keytokens.core.attention import Parameters, evaluate, gradient_of, scores, sums_of
 from keytokens.core.counts import Block
 from keytokens.core.losses import loss_for
 
@@ -197,10 +197,8 @@ def test_gradients_add_up_over_documents():
     C, theta = random_counts(rng), random_parameters(rng, 3)
     y, weight = rng.integers(0, 3, 13), rng.random(13)
     whole = evaluate(Block.of(C), y, weight, loss_for(3), theta)
-    sums = Sums.zero(np.empty((4, len(theta.a))))
-    for s in (slice(5), slice(5, 13)):
-        add_sums(sums, Block.of(C[s]), y[s], weight[s], loss_for(3), theta)
-    total = gradient_of(sums, theta)
+    parts = [sums_of(Block.of(C[s]), y[s], weight[s], loss_for(3), theta, 1) for s in (slice(5), slice(5, 13))]
+    total = gradient_of(parts[0] + parts[1], theta)
     assert total.loss == pytest.approx(whole.loss, rel=1e-14)
     for name in ("a", "B", "c"):
         assert_allclose(getattr(total, name), getattr(whole, name), rtol=1e-12, atol=1e-14)

@@ -47,9 +47,11 @@ def test_products(shape, density):
     dense, block, rng = C.toarray(), Block.of(C), np.random.default_rng(1)
     assert len(block) == shape[0]
     X, R = rng.normal(size=(3, shape[1])), rng.normal(size=(2, shape[0]))
+    many_X, many_R = rng.normal(size=(7, shape[1])), rng.normal(size=(7, shape[0]))
     for threads in (1, 2, 3):
-        assert_allclose(np.array(block.times([*X], threads)), X @ dense.T, rtol=1e-12, atol=1e-12)
-        assert_allclose(np.array(block.transposed_times([*R], threads)), R @ dense, rtol=1e-12, atol=1e-12)
+        for x, r in ((X, R), (many_X, many_R)):
+            assert_allclose(block.times(x, threads), x @ dense.T, rtol=1e-12, atol=1e-12)
+            assert_allclose(block.transposed_times(r, threads), r @ dense, rtol=1e-12, atol=1e-12)
         assert_allclose(np.array(block.column_sums(np.square, [*R], threads)), R @ dense**2, rtol=1e-12, atol=1e-12)
         assert_allclose(
             np.array(block.column_sums(np.ones_like, [*R], threads)), R @ (dense > 0), rtol=1e-12, atol=1e-12
@@ -76,14 +78,15 @@ def test_slices_share_the_work():
     assert all(np.shares_memory(part.data, C.data) and np.shares_memory(part.indices, C.indices) for part in parts)
 
 
+@pytest.mark.parametrize("rows", [2, 9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_give_the_same_bits(dtype):
+def test_threads_give_the_same_bits(dtype, rows):
     C, rng = random_matrix((2000, 60)).astype(dtype), np.random.default_rng(2)
     block = Block.of(C)
-    X, R = rng.normal(size=(2, 60)).astype(dtype), rng.normal(size=(2, 2000)).astype(dtype)
+    X, R = rng.normal(size=(rows, 60)).astype(dtype), rng.normal(size=(rows, 2000)).astype(dtype)
     for product in (
-        lambda threads: block.times([*X], threads),
-        lambda threads: block.transposed_times([*R], threads),
+        lambda threads: block.times(X, threads),
+        lambda threads: block.transposed_times(R, threads),
         lambda threads: block.column_sums(np.square, [*R], threads),
     ):
         one, two, three = (b"".join(x.tobytes() for x in product(threads)) for threads in (1, 2, 3))
@@ -104,11 +107,33 @@ def test_blocks_add_up_to_the_whole(monkeypatch, n):
     ends = np.cumsum([len(block) for block in blocks])[:-1]
     by_threads = []
     for threads in (1, 2, 3):
-        forward = np.concatenate([block.times([x], threads)[0] for block in blocks])
+        forward = np.concatenate([block.times(x[None], threads)[0] for block in blocks])
         back = sum(
-            block.transposed_times([part], threads)[0] for block, part in zip(blocks, np.split(r, ends), strict=True)
+            block.transposed_times(part[None], threads)[0]
+            for block, part in zip(blocks, np.split(r, ends), strict=True)
         )
         by_threads.append(forward.tobytes() + back.tobytes())
     assert by_threads[0] == by_threads[1] == by_threads[2]
-    assert forward.tobytes() == whole.times([x], 1)[0].tobytes()  # each row is one sum, in whatever block it stands
-    assert_allclose(back, whole.transposed_times([r], 1)[0], rtol=1e-12, atol=1e-12)
+    assert forward.tobytes() == whole.times(x[None], 1)[0].tobytes()  # each row is one sum, in whatever block it stands
+    assert_allclose(back, whole.transposed_times(r[None], 1)[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("piece", [1, 50, 10_000])
+def test_blocks_in_files_give_the_same_bits(monkeypatch, dtype, piece):
+    """They keep no transpose, and there are many rows."""
+    monkeypatch.setattr(counts, "_PIECE", piece)
+    C, rng = random_matrix((400, 60)).astype(dtype), np.random.default_rng(4)
+    R = rng.normal(size=(9, 400)).astype(dtype)
+    here, there = Block.of(C), Block.of(C, lambda: None)
+    assert len(here._pieces) == {1: 60, 50: 60, 10_000: 1}[piece]
+    assert here.transposed_times(R, 2).tobytes() == there.transposed_times(R, 2).tobytes()
+    assert "_pieces" not in vars(there)
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+def test_products_are_written_where_they_are_asked_for(rows):
+    C, rng = random_matrix((40, 30)), np.random.default_rng(5)
+    R, out = rng.normal(size=(rows, 40)), np.full((rows, 30), np.nan, order=counts.layout(rows))
+    assert Block.of(C).transposed_times(R, 2, out) is out
+    assert_allclose(out, R @ C.toarray(), rtol=1e-12, atol=1e-12)

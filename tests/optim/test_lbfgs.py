@@ -236,8 +236,8 @@ def test_the_direction_is_that_of_the_textbook(memory, threads):
 
 
 def test_the_mean_of_the_last_points():
-    seen = []
-    outcome = run(LBFGS(rosenbrock, np.ones(2)), np.array([-1.2, 1.0]), 9, lambda state: seen.append(state.theta))
+    seen, method = [], LBFGS(rosenbrock, np.ones(2))
+    outcome = run(method, np.array([-1.2, 1.0]), 9, lambda state: seen.append(state.theta.copy()))
     for points in (1, 2, 3, 4):
         assert_allclose(outcome.state.mean_of_last(points), np.mean(seen[-points:], axis=0), rtol=1e-12)
     short = replace(outcome.state, pairs=outcome.state.pairs[-2:])

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import sparse
 
 from ..parallel import over_spans
-from .counts import Block, Float
+from .counts import Block, Float, layout
 from .losses import Labels, Loss
 
-__all__ = ["Gradient", "Parameters", "Sums", "add_sums", "evaluate", "gradient_of", "scores", "total_attention"]
+__all__ = ["Gradient", "Parameters", "Sums", "evaluate", "gradient_of", "scores", "sums_of", "total_attention"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,39 @@ class Parameters:
         return Weights(np.exp(w, out=w), float(np.exp(self.log_sink - top)))
 
     @functools.cached_property
-    def weighted_values(self) -> Float | None:
-        """w b for every row of values, kept for the many predictions of one model; None where there are no weights."""
-        return None if self.weights is None else self.weights.w * self.B
+    def weighted(self) -> Float | None:
+        """`weighted_rows`, kept for the many uses of one model."""
+        return weighted_rows(self)
+
+    def apart(self, threads: int = 1) -> Parameters:
+        """The same in arrays of its own, class by class: a model, not a moment of its training."""
+        B = np.empty(self.B.shape, self.B.dtype)
+
+        def some(at: slice) -> None:
+            B[:, at] = self.B[:, at]
+
+        over_spans(some, len(self.a), threads, len(B))
+        return Parameters(self.a.copy(), B, self.c.copy(), self.empty, self.log_sink)
+
+
+def empty_rows(theta: Parameters) -> Float:
+    """(m + 1, V), as sums and slopes lie in memory."""
+    return np.empty((len(theta.B) + 1, len(theta.a)), theta.a.dtype, order=layout(len(theta.B) + 1))
+
+
+def weighted_rows(theta: Parameters, threads: int = 1, out: Float | None = None) -> Float | None:
+    """(m + 1, V) w b for every row of values, then w; None where there are no weights for all documents."""
+    own = theta.weights
+    if own is None:
+        return None
+    rows = empty_rows(theta) if out is None else out
+
+    def some(at: slice) -> None:
+        np.multiply(theta.B[:, at], own.w[at], out=rows[:-1, at])
+        rows[-1, at] = own.w[at]
+
+    over_spans(some, len(theta.a), threads, len(rows))
+    return rows
 
 
 @dataclass(eq=False)
@@ -67,12 +97,6 @@ class Sums:
     loss: float
     rows: Float  # (m + 1, V): C'(R_k / D) for every class, then C'(sum_k R_k M_k / D)
     c: Float  # (m,): the sums of R_k
-
-    @classmethod
-    def zero(cls, rows: Float) -> Sums:
-        """Nothing so far; `rows`, whatever they hold, will be written over."""
-        rows.fill(0)
-        return cls(0.0, rows, np.zeros(len(rows) - 1, rows.dtype))
 
     def __add__(self, other: Sums) -> Sums:
         """Written over the first, for these may be large."""
@@ -110,83 +134,76 @@ def _weighted_rows(C: sparse.csr_matrix, theta: Parameters) -> tuple[sparse.csr_
 
 def scores(C: sparse.csr_matrix, theta: Parameters) -> Float:
     """F (m, n): the attention-weighted mean of the values plus the intercept; `empty` where nothing has a weight."""
-    own, wB = theta.weights, theta.weighted_values
-    if own is not None and wB is not None:
-        numerators, total = [C @ wb for wb in wB], C @ own.w + own.sink
+    own, rows = theta.weights, theta.weighted
+    if own is not None and rows is not None:
+        means = (C @ rows.T).T if layout(len(rows)) == "F" else np.stack([C @ row for row in rows])
+        numerators, total = means[:-1], means[-1] + own.sink
     else:
         W, sinks = _weighted_rows(C, theta)
-        numerators, total = [W @ b for b in theta.B], W @ np.ones(C.shape[1], C.dtype) + sinks
-    F = np.stack(numerators) / np.where(total > 0, total, 1) + theta.c[:, None]
+        numerators, total = np.stack([W @ b for b in theta.B]), W @ np.ones(C.shape[1], C.dtype) + sinks
+    F = numerators / np.where(total > 0, total, 1) + theta.c[:, None]
     return np.where(total > 0, F, theta.empty[:, None])
 
 
 def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: int = 1) -> Gradient:
     """Loss of one block, summed over its documents with their weights, and its exact gradient."""
-    sums = Sums.zero(np.empty((len(theta.B) + 1, len(theta.a)), theta.a.dtype))
-    add_sums(sums, block, y, weight, loss, theta, threads)
-    return gradient_of(sums, theta, threads)
+    return gradient_of(sums_of(block, y, weight, loss, theta, threads), theta, threads)
 
 
-def add_sums(
-    into: Sums, block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: int = 1
-) -> None:
-    """Add what one block says of the loss and its gradient."""
+def sums_of(
+    block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: int, room: Float | None = None
+) -> Sums:
+    """What one block says of the loss and its gradient; with `room`, written there."""
     own = theta.weights
-    if own is not None:
-        *numerators, total = block.times([*range(len(theta.B)), -1], threads, lambda k: _weighted(own.w, theta.B, k))
-        total = total + total.dtype.type(own.sink)
+    rows = theta.weighted if room is None else weighted_rows(theta, threads, room)
+    if own is not None and rows is not None:
+        sums = block.times(rows, threads)
+        numerators, total = sums[:-1], sums[-1] + sums.dtype.type(own.sink)
     else:
         W, sinks = _weighted_rows(block.rows, theta)
-        numerators, total = [W @ b for b in theta.B], W @ np.ones(W.shape[1], W.dtype) + sinks
+        numerators, total = np.stack([W @ b for b in theta.B]), W @ np.ones(W.shape[1], W.dtype) + sinks
     weight = np.where(total > 0, weight, 0)  # a document without a known token teaches nothing
     total = np.where(total > 0, total, 1)
-    M = np.stack(numerators) / total
+    M = numerators / total
     F = M + theta.c[:, None]
     R = loss.slope(F, y) * weight
-    per_weight = R / total
-    vectors = [*per_weight, (per_weight * M).sum(axis=0)]
+    per_weight = np.empty((len(M) + 1, len(total)), R.dtype, order=layout(len(M) + 1))
+    np.divide(R, total, out=per_weight[:-1])
+    per_weight[-1] = (per_weight[:-1] * M).sum(axis=0)
+    into = empty_rows(theta) if room is None else room  # `rows` may have lain there: they are not needed any more
     if own is not None:
-        block.add_transposed_times(vectors, into.rows, threads)
+        block.transposed_times(per_weight, threads, into)
     else:
-        for row, vector in zip(into.rows, vectors, strict=True):
-            row += W.T @ vector
-    into.loss += float(np.sum(loss.value(F, y) * weight, dtype=np.float64))
-    into.c += R.sum(axis=1)
+        for row, vector in zip(into, per_weight, strict=True):
+            row[:] = W.T @ vector
+    return Sums(float(np.sum(loss.value(F, y) * weight, dtype=np.float64)), into, R.sum(axis=1))
 
 
 def gradient_of(sums: Sums, theta: Parameters, threads: int = 1) -> Gradient:
     """The gradient, written over the sums:
 
-    dB_k = w * C'(R_k / D)      da = w * sum_k (b_k * C'(R_k / D)) - w * C'(sum_k R_k M_k / D)      dc_k = sum R_k
+    dB_k = w * C'(R_k / D)      da = w * (sum_k (b_k * C'(R_k / D)) - C'(sum_k R_k M_k / D))      dc_k = sum R_k
     """
     own = theta.weights
 
     def some(at: slice) -> None:
-        *values, attention = (row[at] for row in sums.rows)
+        part = sums.rows[:, at]
+        part[-1] = np.einsum("kt,kt->t", theta.B[:, at], part[:-1]) - part[-1]
         if own is not None:  # else the weights are in the sums already
-            for row in (*values, attention):
-                row *= own.w[at]
-        np.negative(attention, out=attention)
-        for b, row in zip(theta.B, values, strict=True):
-            attention += b[at] * row
+            part *= own.w[at]
 
-    over_spans(some, len(theta.a), threads)
+    over_spans(some, len(theta.a), threads, len(sums.rows))
     return Gradient(sums.loss, sums.rows[-1], sums.rows[:-1], sums.c)
-
-
-def _weighted(w: Float, B: Float, k: int) -> Float:
-    """w b_k, or w itself for -1."""
-    return w if k < 0 else w * B[k]
 
 
 def total_attention(block: Block, weight: Float, theta: Parameters, threads: int = 1) -> Float:
     """(V,) the attention of each token summed over the documents: w * C'(weight / D)."""
     own = theta.weights
     if own is not None:
-        (total,) = block.times([own.w], threads)
-        total = total + total.dtype.type(own.sink)
-        (sums,) = block.transposed_times([np.where(total > 0, weight, 0) / np.where(total > 0, total, 1)], threads)
-        return own.w * sums
+        total = block.times(own.w[None], threads)
+        total += total.dtype.type(own.sink)
+        (sums,) = block.transposed_times(np.where(total > 0, weight, 0) / np.where(total > 0, total, 1), threads)
+        return np.asarray(own.w * sums)
     W, sinks = _weighted_rows(block.rows, theta)
     total = W @ np.ones(W.shape[1], W.dtype) + sinks
     return np.asarray(W.T @ (np.where(total > 0, weight, 0) / np.where(total > 0, total, 1)))

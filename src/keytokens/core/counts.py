@@ -2,8 +2,12 @@
 
 Blocks, and the slices of a block, depend on the counts alone, not on the threads or the memory. Within a slice every
 sum is made in a fixed order, so it does not matter which thread makes it; sums over slices are made in their order, and
-over blocks in pairs, pairs of pairs and so on. Many products at once (many classes) share out the vectors instead of
-the slices, whatever the threads. Hence the same bits at any number of threads, and of workers that hold some blocks.
+over blocks in pairs, pairs of pairs and so on. Hence the same bits at any number of threads, and of workers that hold
+some blocks.
+
+Products are made with matrices that have a row for each class and a column for each token. A few rows lie one after the
+other. Many lie token by token (see `layout`): who visits a token finds all its rows at one place, and all products are
+made at once. Their transposed products share out the tokens instead of the documents.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +24,12 @@ from scipy import sparse
 
 from ..parallel import ordered_map, ordered_stream
 
-__all__ = ["BLOCK", "COUNTS", "Block", "Float", "block_bounds", "blocks_of", "weigh"]
+__all__ = ["BLOCK", "COUNTS", "Block", "Float", "block_bounds", "blocks_of", "layout", "weigh"]
 
 BLOCK = 1 << 24  # entries: many, because every slice of a block adds a vector over all tokens
 _SLICES = 4  # parts of a block's work: a constant, so that it is independent of the threads
+_FEW = 4  # rows: more of them lie token by token
+_PIECE = 1 << 16  # entries and tokens in a piece of the transpose: its products stay in the cache
 
 Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
 
@@ -34,6 +40,11 @@ COUNTS: dict[str, Callable[[Float], Float]] = {
     "log": lambda c: np.minimum(c, 1) + np.log(np.maximum(c, 1)),
     "binary": lambda c: np.ones_like(c),
 }
+
+
+def layout(rows: int) -> Literal["C", "F"]:
+    """How a matrix with so many rows, and a column for each token, should lie in memory."""
+    return "C" if rows <= _FEW else "F"
 
 
 def weigh(counts: sparse.csr_matrix, kind: str) -> sparse.csr_matrix:
@@ -49,10 +60,10 @@ class Block:
 
     rows: sparse.csr_matrix
     slices: list[sparse.csr_matrix]
-    let_go: Callable[[], None] = lambda: None  # called after each use: what lies in a file gives its memory back
+    let_go: Callable[[], None] | None = None  # called after each use: what lies in a file gives its memory back
 
     @classmethod
-    def of(cls, rows: sparse.csr_matrix, let_go: Callable[[], None] = lambda: None) -> Block:
+    def of(cls, rows: sparse.csr_matrix, let_go: Callable[[], None] | None = None) -> Block:
         return cls(rows, _slices(rows), let_go)
 
     def __len__(self) -> int:
@@ -62,32 +73,54 @@ class Block:
         """To another process go the rows alone: the slices are views of them."""
         return Block.of, (self.rows,)
 
-    def times(self, vectors: Sequence[Any], threads: int, made: Callable[[Any], Float] = lambda x: x) -> list[Float]:
-        """C x for every x, each over the tokens; with `made`, x is what it makes of the entry, and lives no longer."""
+    def done(self) -> None:
+        """To be called after each use."""
+        if self.let_go is not None:
+            self.let_go()
+
+    def times(self, X: Float, threads: int) -> Float:
+        """C x for every row x of X, (rows, tokens) as `layout` has it: (rows, documents)."""
+        if layout(len(X)) == "F":
+            columns = np.ascontiguousarray(X.T)
+            return np.concatenate(ordered_map(lambda part: part @ columns, self.slices, threads)).T
         # one column at a time: in scipy two such products cost less than one with two columns
-        if len(vectors) > _SLICES:
-            return ordered_map(lambda vector: self.rows @ made(vector), vectors, threads)
-        columns = [made(vector) for vector in vectors]
-        done = ordered_map(lambda part: [part @ column for column in columns], self.slices, threads)
-        return [np.concatenate(pieces) for pieces in zip(*done, strict=True)]
+        parts = ordered_map(lambda part: [part @ x for x in X], self.slices, threads)
+        return np.stack([np.concatenate(pieces) for pieces in zip(*parts, strict=True)])
 
-    def transposed_times(self, vectors: list[Float], threads: int) -> Float:
-        """C' r for every r, each over the documents: (vectors, tokens)."""
-        return self.column_sums(None, vectors, threads)
+    def transposed_times(self, R: Float, threads: int, out: Float | None = None) -> Float:
+        """C' r for every row r of R, (rows, documents): (rows, tokens) as `layout` has it; into `out`, if given."""
+        if out is None:
+            out = np.empty((len(R), self.rows.shape[1]), self.rows.dtype, order=layout(len(R)))
+        if layout(len(R)) == "C":
+            out.fill(0)
+            self._add_column_sums(None, R, out, threads)
+            return out
+        if self.let_go is None:
+            columns = np.ascontiguousarray(R.T)
 
-    def add_transposed_times(self, vectors: list[Float], into: Float, threads: int) -> None:
-        """Add C' r to a row, for every r."""
-        if len(vectors) <= _SLICES:
-            self._add_column_sums(None, vectors, into, threads)
-            return
-        turned = _turned(self.rows, None)  # a thread a vector: no sums over slices
+            def some_tokens(piece: tuple[slice, Any]) -> None:
+                out[:, piece[0]] = (piece[1] @ columns).T
 
-        def add(k: int) -> None:
-            into[k] += turned @ vectors[k]
+            ordered_map(some_tokens, self._pieces, threads)
+        else:  # no room for the transpose: the same sums in the same order, a row at a time
+            turned = _turned(self.rows, None)
 
-        ordered_map(add, range(len(vectors)), threads)
+            def one_row(k: int) -> None:
+                out[k] = turned @ R[k]
 
-    def column_sums(self, of: Callable[[Float], Float] | None, vectors: list[Float], threads: int) -> Float:
+            ordered_map(one_row, range(len(R)), threads)
+        return out
+
+    @functools.cached_property
+    def _pieces(self) -> list[tuple[slice, Any]]:
+        """The transpose, in pieces of consecutive tokens. For many products it is worth its memory."""
+        turned = self.rows.T.tocsr()
+        work = turned.indptr + np.arange(len(turned.indptr), dtype=np.int64)
+        bounds = _bounds(work, max(1, int(work[-1]) // _PIECE))
+        spans = [slice(first, last) for first, last in pairwise(bounds)] or [slice(0)]  # without tokens one empty piece
+        return list(zip(spans, _parts(turned, bounds), strict=True))
+
+    def column_sums(self, of: Callable[[Float], Float] | None, vectors: Sequence[Float], threads: int) -> Float:
         """of(C)' r for every r, `of` acting on each entry (squares, presence; None: C itself): (vectors, tokens).
 
         The documents are read in the order in which they lie, and each adds to its tokens: a little slower than rows
@@ -99,7 +132,7 @@ class Block:
         return total
 
     def _add_column_sums(
-        self, of: Callable[[Float], Float] | None, vectors: list[Float], into: Float, threads: int
+        self, of: Callable[[Float], Float] | None, vectors: Sequence[Float] | Float, into: Float, threads: int
     ) -> None:
         def one(at: int) -> list[Float]:
             turned = _turned(self.slices[at], of)
@@ -122,13 +155,15 @@ class Block:
         return _filled(one, (n_groups, self.rows.shape[1]), self.rows.dtype, threads)
 
 
-def blocks_of(counts: sparse.csr_matrix, let_go: Callable[[int, int], None] = lambda first, last: None) -> list[Block]:
+def blocks_of(counts: sparse.csr_matrix, let_go: Callable[[int, int], None] | None = None) -> list[Block]:
     """A matrix in consecutive blocks of documents with about BLOCK entries each.
 
     `let_go(first, last)` gives back the memory of some of its entries, where they lie in a file.
     """
     parts = _parts(counts, block_bounds(counts.indptr))
     ends = np.cumsum([0, *(len(part.indices) for part in parts)]).tolist()
+    if let_go is None:
+        return [Block.of(part) for part in parts]
     return [Block.of(part, functools.partial(let_go, *span)) for part, span in zip(parts, pairwise(ends), strict=True)]
 
 

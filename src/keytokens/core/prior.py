@@ -29,12 +29,15 @@ because T small independent contributions add up to an opposition like sqrt(T).
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .counts import Block, Float
+from ..parallel import over_spans
+from .counts import Block, Float, layout
 from .losses import Labels
 
 __all__ = ["Prior", "PriorOptions", "Statistics", "prior_of", "statistics"]
@@ -45,6 +48,7 @@ _MEAN_DECAY, _WIDTH_DECAY = 0.5, 0.8  # for every word of a token after the firs
 _LENGTH_POWER = 0.3
 _SHARPEST = 0.2  # brevity up to here sharpens attention, from here on it silences small contributions
 _SILENCE = 0.075
+_ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,14 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """b = mean + width * g, g standard normal; a normal around `attention` with the given precision."""
+    """b = mean + width * g, g standard normal; a normal around `attention` with the given precision.
 
-    mean: Float  # (m, V)
-    width: Float  # (m, V)
+    Means and widths are made of the ratios when they are needed: they would take as much memory as the model each.
+    """
+
+    ratios: Float  # (m, V)
+    per_ratio: tuple[Float, Float]  # (V,) each: how much mean, and width, a ratio of 1 gives
+    least: Float  # (V,) the width at ratio 0
     attention: Float  # (V,)
     attention_penalty: float
     log_sink: float
@@ -102,53 +110,70 @@ class Prior:
     documents: float  # weight of all of them
     threshold: float  # of contributions, in their mean size: smaller ones are silenced after training
 
-    def curvature_of_values(self, out: Float) -> None:
-        """A guess of the diagonal of the Hessian in g, (m, V): a document's loss bends by 0.03 where it is decided."""
-        for row, width in zip(out, self.width, strict=True):
-            np.square(width, out=row)
-            row *= self.energy
-            row += 1
+    def mean(self, at: slice = _ALL) -> Float:
+        """(m, some tokens)"""
+        return np.multiply(self.ratios[:, at], self.per_ratio[0][at])
 
-    def curvature_of_attention(self) -> Float:
-        """The same in a, (V,)."""
-        total = np.zeros_like(self.energy)
-        for mean, width in zip(self.mean, self.width, strict=True):
-            moved = np.abs(mean)
-            moved += width / 2
-            total += np.square(moved, out=moved)
-        total *= self.energy / len(self.mean)
+    def width(self, at: slice = _ALL) -> Float:
+        """(m, some tokens)"""
+        width = np.abs(self.ratios[:, at])
+        width *= self.per_ratio[1][at]
+        width += self.least[at]
+        return width
+
+    def curvature_of_values(self, at: slice = _ALL) -> Float:
+        """A guess of the diagonal of the Hessian in g, (m, some tokens)."""
+        bend = np.square(self.width(at))
+        bend *= self.energy[at]
+        bend += 1
+        return bend
+
+    def curvature_of_attention(self, at: slice = _ALL) -> Float:
+        """The same in a, (some tokens,)."""
+        moved = np.abs(self.mean(at))
+        moved += self.width(at) / 2
+        total = np.square(moved, out=moved).sum(axis=0)
+        total *= self.energy[at] / len(moved)
         total += total.dtype.type(self.attention_penalty)
-        return total
+        return np.asarray(total)
 
     @property
     def curvature_of_intercept(self) -> float:
         return max(BEND * self.documents, 1e-12)
 
 
-def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | None = None) -> Prior:
+def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | None = None, threads: int = 1) -> Prior:
     """The prior that these sums give; `sizes` are the words in each token (none given: all are single words)."""
     dtype = s.presence.dtype
     n = float(s.documents.sum())
     T = s.mass / n if s.mass > 0 else 1.0
     df = s.presence.sum(axis=0)
-    more = np.zeros(1, np.int32) if sizes is None else sizes - 1
-    narrower = np.power(_WIDTH_DECAY, more, dtype=dtype)
-    mean = log_count_ratios(s.presence)  # the ratios; what is made of them is written over them
-    root = 1 if len(mean) == 1 else np.sqrt(2)
+    more = np.zeros(len(df), np.int32) if sizes is None else sizes - 1
+    narrower, fainter = (np.power(decay, more, dtype=dtype) for decay in (_WIDTH_DECAY, _MEAN_DECAY))
+    ratios = log_count_ratios(s.presence, threads)
+    told = np.empty_like(df)
+
+    def sums(at: slice) -> Float:
+        """Of the squares of m and of u, by document frequency."""
+        size = np.abs(ratios[:, at])
+        told[at] = size.max(axis=0) * narrower[at]
+        m = np.square(size * fainter[at])
+        size += dtype.type(FLOOR)
+        size *= narrower[at]
+        return np.array([np.sum(x @ df[at], dtype=np.float64) for x in (m, np.square(size, out=size))])
+
+    root = 1 if len(ratios) == 1 else np.sqrt(2)
     unit = T * (1 + options.sink) * options.spread / T**_LENGTH_POWER / root
     penalty = options.attention_penalty * (1 - 2 / 3 * options.sharpness)
-    told = np.maximum(mean.max(axis=0), -mean.min(axis=0)) * narrower
-    width = np.abs(mean)
-    width += dtype.type(FLOOR)
-    width *= narrower
-    width *= dtype.type(unit / _size(width, df))
-    mean *= np.power(_MEAN_DECAY, more, dtype=dtype)
-    mean *= dtype.type(unit * options.ratio * (1 - options.sharpness) / np.sqrt(T) / _size(mean, df))
+    size_mean, size_width = _sizes(over_spans(sums, len(df), threads, len(ratios)), len(ratios), df)
+    of_mean = fainter * dtype.type(unit * options.ratio * (1 - options.sharpness) / np.sqrt(T) / size_mean)
+    of_width = narrower * dtype.type(unit / size_width)
     frequencies = np.log(np.maximum(s.documents, 1e-12) / n)
     odds = frequencies[1:] - frequencies[0] if len(frequencies) == 2 else frequencies - frequencies.mean()
     return Prior(
-        mean=mean,
-        width=width,
+        ratios=ratios,
+        per_ratio=(of_mean, of_width),
+        least=of_width * dtype.type(FLOOR),
         attention=_of_mean_weight_one(told * dtype.type(options.sharpness / root), df),
         attention_penalty=penalty,
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
@@ -159,7 +184,7 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
     )
 
 
-def log_count_ratios(presence: Float) -> Float:
+def log_count_ratios(presence: Float, threads: int = 1) -> Float:
     """r (m, V): class 1 against class 0, or each class against the rest.
 
     Every token is taken to have been seen in two more documents, shared among the classes as all tokens are: a token
@@ -168,14 +193,20 @@ def log_count_ratios(presence: Float) -> Float:
     total = presence.sum(axis=1)
     share = np.clip(total / max(float(total.sum()), 1e-12), 1e-6, 1 - 1e-6)  # in single precision 1 - 1e-9 is 1
     everywhere = presence.sum(axis=0)
-    classes = range(1, 2) if len(presence) == 2 else range(len(presence))
-    r = np.empty((len(classes), presence.shape[1]), presence.dtype)
-    for row, k in zip(r, classes, strict=True):
-        np.subtract(everywhere, presence[k], out=row)
-        row += 2 * (1 - share[k])
-        np.divide(presence[k] + 2 * share[k], row, out=row)
-        np.log(row, out=row)
-        row -= np.log(share[k] / (1 - share[k]))
+    classes = slice(1, 2) if len(presence) == 2 else slice(None)
+    own = share[classes, None]
+    r = np.empty((len(own), presence.shape[1]), presence.dtype, order=layout(len(own) + 1))
+
+    def some(at: slice) -> None:
+        here = presence[classes, at]
+        rest = everywhere[at] - here
+        rest += 2 * (1 - own)
+        ratio = np.divide(here + 2 * own, rest, out=rest)
+        np.log(ratio, out=ratio)
+        ratio -= np.log(own / (1 - own))
+        r[:, at] = ratio
+
+    over_spans(some, len(everywhere), threads, len(own))
     return r
 
 
@@ -188,7 +219,8 @@ def _of_mean_weight_one(a: Float, df: Float) -> Float:
     return a - a.dtype.type(top + np.log(mean))
 
 
-def _size(x: Float, df: Float) -> float:
-    """Root mean square over tokens, weighted by document frequency; 1 where there is nothing but rounding."""
-    size = float(np.sqrt(np.mean([np.dot(row * row, df) for row in x]) / max(float(df.sum()), 1e-12)))
-    return size if size > 1e-6 else 1.0
+def _sizes(sums: list[Float], rows: int, df: Float) -> list[float]:
+    """Root mean squares over tokens, weighted by document frequency; 1 where there is nothing but rounding."""
+    total = functools.reduce(operator.add, sums)
+    sizes = np.sqrt(total / rows / max(float(df.sum()), 1e-12))
+    return [float(size) if size > 1e-6 else 1.0 for size in sizes]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..core.attention import Parameters, Sums
-from ..core.counts import Block, Float, block_bounds
+from ..core.counts import Block, Float, block_bounds, layout
 from ..core.losses import Labels
 from ..parallel import TreeSum
 from ..text.counts import matrix_of
@@ -39,14 +39,14 @@ class ClusterSet(TrainingSet):
     held: list[Future]
     own_threads: int | None  # None: as many as a worker has
 
-    def means(self, theta: Parameters, kept: Float) -> Float:
+    def means(self, theta: Parameters) -> Float:
         def once() -> Float:
-            there, shares = _sent_parameters(self.cluster, theta), _sent(self.cluster, kept, 0)
+            there = _sent_parameters(self.cluster, theta)
             found = []
             for number, held in enumerate(self.held):
                 at = number / len(self.held)
                 own = there[self.cluster.number(at)]
-                found.append(self.cluster.run(_means, held, own, shares, self.own_threads, at=at))
+                found.append(self.cluster.run(_means, held, own, self.own_threads, at=at))
             return np.concatenate(self.cluster.gather(found), axis=1)
 
         return _again_if_lost(once)
@@ -163,7 +163,7 @@ def _sent(cluster: Cluster, array: NDArray[Any], at: float) -> list[Any]:
 
 def _sent_parameters(cluster: Cluster, theta: Parameters) -> list[Future]:
     """On every worker: the first one gets them, and each hands them on to two others."""
-    a, B = (_sent(cluster, array, 0) for array in (theta.a, theta.B.ravel()))
+    a, B = (_sent(cluster, array, 0) for array in (theta.a, theta.B.ravel(order=layout(len(theta.B) + 1))))
     copies = [cluster.run(_parameters, a, B, theta.B.shape, theta.c, theta.empty, theta.log_sink, at=0)]
     n_workers = len(cluster.workers)
     for number in range(1, n_workers):
@@ -186,7 +186,7 @@ def _received(parts: Sequence[Any]) -> NDArray[Any]:
 def _parameters(
     a: Sequence[Any], B: Sequence[Any], shape: tuple[int, int], c: Float, empty: Float, log_sink: float
 ) -> Parameters:
-    return Parameters(_received(a), _received(B).reshape(shape), c, empty, log_sink)
+    return Parameters(_received(a), _received(B).reshape(shape, order=layout(shape[0] + 1)), c, empty, log_sink)
 
 
 def _block(
@@ -221,5 +221,5 @@ def _added(one: Any, other: Any) -> Any:
     return one + other
 
 
-def _means(held: Held, theta: Parameters, kept: Sequence[Any], threads: int | None) -> Float:
-    return means_of(held[0], theta, _received(kept), _threads(threads))
+def _means(held: Held, theta: Parameters, threads: int | None) -> Float:
+    return means_of(held[0], theta, _threads(threads))

@@ -1,9 +1,9 @@
 """L-BFGS with a diagonal first guess of the inverse Hessian, and backtracking.
 
-Vectors may be most of the memory: a step uses up the state that it is given, whose gradient it writes over and whose
-oldest pair it lets go before it asks for the next gradient. They are read in spans that stay in the cache, two passes a
-direction, in threads; sums over spans are made in their order. Dot products run in BLAS: callers that need the same
-bits everywhere hold BLAS to one thread.
+Vectors may be most of the memory, and memory that was never touched is the slowest: a step uses up the state that it is
+given. It writes over its point, its gradient and its oldest pair; an objective may take what is left from `spares`.
+Vectors are read in spans that stay in the cache, two passes a direction, in threads; sums over spans are made in their
+order. Dot products run in BLAS: callers that need the same bits everywhere hold BLAS to one thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..parallel import over_spans
 from .loop import Status
 
-__all__ = ["LBFGS", "LBFGSState"]
+__all__ = ["LBFGS", "LBFGSState", "Spares"]
 
 Vector = NDArray[Any]
 Pair = tuple[Vector, Vector, float]  # a step s, the change y of the gradient along it, 1 / s'y (0: no use)
@@ -39,13 +39,28 @@ class LBFGSState:
     small_steps: int = 0  # how many of the last steps, in a row, lowered the value by less than the tolerance
     stalled: bool = False
 
-    def mean_of_last(self, points: int) -> Vector:
-        """The mean of the last so many points, or of those that the pairs remember."""
+    def mean_of_last(self, points: int, room: Vector | None = None) -> Vector:
+        """The mean of the last so many points, or of those that the pairs remember; written into `room`, if given."""
         points = min(points, len(self.pairs) + 1)
-        mean = self.theta.copy()
+        mean = np.empty_like(self.theta) if room is None else room
+        mean[:] = self.theta
         for back, (s, _, _) in enumerate(reversed(self.pairs[len(self.pairs) - points + 1 :]), start=1):
             mean -= _same_type(mean, 1 - back / points) * s
         return mean
+
+
+class Spares:
+    """Vectors that nobody needs any more, to be written over: two at most."""
+
+    def __init__(self) -> None:
+        self._vectors: list[Vector] = []
+
+    def give(self, *vectors: Vector) -> None:
+        self._vectors = [*self._vectors, *vectors][:2]
+
+    def take(self, like: Vector) -> Vector:
+        """One with anything in it."""
+        return self._vectors.pop() if self._vectors else np.empty_like(like)
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,7 @@ class LBFGS:
     floor: float = 0.0  # below this share of the objective at the start, it is taken to be as large as that
     most_halvings: int = 30
     threads: int = 1
+    spares: Spares = field(default_factory=Spares)
 
     def init(self, start: Vector) -> LBFGSState:
         value, gradient = self.objective(start)
@@ -73,25 +89,24 @@ class LBFGS:
         return Status.STALLED if state.stalled else None
 
     def step(self, state: LBFGSState) -> LBFGSState:
+        remembers = bool(state.pairs)
         direction, slope = self._direction(state)
         if slope >= 0:  # rounding has spoilt the memory: begin again from the diagonal
-            if not state.pairs:
-                return replace(state, stalled=True)
-            return self.step(replace(state, pairs=[]))
+            return self.step(replace(state, pairs=[])) if remembers else replace(state, stalled=True)
         # the diagonal knows the shape, not the size: the first step may promise at most a twentieth of the objective
-        remembers = bool(state.pairs)
         length = 1.0 if remembers else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
-        while len(state.pairs) >= self.memory:
-            state.pairs.pop(0)
         for halving in range(self.most_halvings):
             theta = self._moved(state.theta, direction, length)
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
                 pairs = [*state.pairs, self._pair(state, theta, gradient, direction)]
+                if state.evaluations > 1:  # the start is the caller's
+                    self.spares.give(state.theta)
                 small = state.value - value <= self.tolerance * max(abs(value), self.floor * abs(state.first))
                 idle = state.small_steps + 1 if small else 0
                 evaluations = state.evaluations + halving + 1
                 return LBFGSState(theta, value, gradient, pairs, evaluations, state.first, idle)
+            self.spares.give(theta, gradient)
             length *= 0.4
         if remembers:  # no descent along this direction: once more along the plain one
             return replace(state, pairs=[], evaluations=state.evaluations + self.most_halvings)
@@ -100,6 +115,7 @@ class LBFGS:
     def _direction(self, state: LBFGSState) -> tuple[Vector, float]:
         """d = -H gradient, H being the diagonal corrected by the pairs, and its product with the gradient.
 
+        It is written over the oldest pair, which is let go, where there are as many as may be remembered.
         The two loops of the textbook ask for products of the vectors only: d is a sum of s, y and the gradient, with
         coefficients that a small matrix of products gives. One pass makes the products, another the sum.
         """
@@ -109,9 +125,9 @@ class LBFGS:
 
         def products(at: slice) -> Vector:
             """[S; Y H; g H] [Y; g]' of a span."""
-            right = np.stack([*(y[at] for _, y, _ in pairs), g[at]])
-            left = np.concatenate([*(s[None, at] for s, _, _ in pairs), diagonal[at] * right])
-            return (left @ right.T).astype(np.float64)
+            right = [*(y[at] for _, y, _ in pairs), g[at]]
+            left = [*(s[at] for s, _, _ in pairs), *(diagonal[at] * x for x in right)]
+            return np.array([[float(np.dot(x, y)) for y in right] for x in left])
 
         table = functools.reduce(operator.add, over_spans(products, len(g), self.threads))
         SY, Sg, YHY, YHg = table[:n, :n], table[:n, n], table[n:-1, :n], table[n:-1, n]
@@ -122,23 +138,27 @@ class LBFGS:
             off[i] = rho[i] * (Sg[i] - SY[i] @ off)
         for i in range(n):
             on[i] = off[i] - rho[i] * (scale * (YHg[i] - YHY[i] @ off) + on @ SY[:, i])
-        direction = np.empty_like(g)
+        if len(state.pairs) >= self.memory:
+            direction, oldest, _ = state.pairs.pop(0)
+            self.spares.give(oldest)
+        else:
+            direction = np.empty_like(g)
 
         def combine(at: slice) -> None:
-            out = direction[at]
-            np.negative(g[at], out=out)
+            out = -g[at]
             for (_, y, _), share in zip(pairs, off, strict=True):
                 out += _same_type(g, share) * y[at]
             out *= diagonal[at]
             out *= _same_type(g, scale)
             for (s, _, _), share in zip(pairs, on, strict=True):
                 out -= _same_type(g, share) * s[at]
+            direction[at] = out
 
         over_spans(combine, len(g), self.threads)
         return direction, float(scale * (off @ YHg - table[-1, n]) - on @ Sg)
 
     def _moved(self, theta: Vector, direction: Vector, length: float) -> Vector:
-        moved = np.empty_like(theta)
+        moved = self.spares.take(theta)
 
         def some(at: slice) -> None:
             np.multiply(direction[at], _same_type(theta, length), out=moved[at])
