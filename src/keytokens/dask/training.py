@@ -217,7 +217,7 @@ def _sum_of_group(held: Sequence[Held], of: Callable[..., Any], given: Sequence[
 def _added(one: Any, other: Any) -> Any:
     """Sums are written over their first part, which may be needed again: that is a copy."""
     if isinstance(one, Sums):
-        one = Sums(one.loss, one.rows.copy(), one.c)
+        one = Sums(one.loss, one.rows.copy(order="K"), one.c)
     return one + other
 
 
