@@ -6,7 +6,8 @@
 #   make fuzz     a million hostile inputs, up to an hour;  make crash: six hundred kills (see docs/reliability.md)
 #   make bench    beside fastText, scikit-learn, LIME and SHAP; writes docs/benchmarks.md;  also bench-quick, bench-margins
 #   make test-lowest   the core tests with the oldest libraries allowed;  make audit: known vulnerabilities
-#   make wheel    build a release twice, compare, try it in a new environment, say how large it is;  make changes: its news
+#   make wheel    build a release twice, compare, try it in a new environment, say how large it is;  also wheel-quick
+#   make changes  the news of the next release
 #   make docs     this documentation as a site, into build/docs; theorems and figures are run on the way
 #   make lint types format coverage clean
 #   make PYTHON=python3.12 VENV=.venv312 test     with another Python, in another environment
@@ -22,7 +23,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: verify mutants fuzz crash demo test lint types format coverage bench bench-quick bench-margins figures clean check-python
-.PHONY: test-lowest audit wheel changes release-notes docs
+.PHONY: test-lowest audit wheel wheel-quick changes release-notes docs
 
 demo: $(VENV)/.demo
 	$(BIN)/keytokens demo
@@ -85,11 +86,15 @@ test-lowest: $(LOWEST)/.ready
 	  tests/test_supply.py tests/test_torture.py tests/test_training.py
 
 # Needs the network. Says so where the advisory service is not reachable, and then fails.
-audit: $(VENV)/.dev $(RELEASE)/.ready
+audit: $(VENV)/.dev $(RELEASE)/.audit
 	$(RELEASE)/bin/python tools/audit.py $(BIN)/python
 
 wheel: $(RELEASE)/.ready
 	$(RELEASE)/bin/python tools/wheel.py dist
+
+# Half a minute: the wheel alone is tried, and nothing is measured.
+wheel-quick: $(RELEASE)/.ready
+	$(RELEASE)/bin/python tools/wheel.py dist --quick
 
 changes: $(BIN)/python
 	$(BIN)/python tools/changes.py
@@ -157,7 +162,11 @@ $(LOWEST)/.ready: pyproject.toml
 $(RELEASE)/.ready: pyproject.toml
 	@$(MAKE) --no-print-directory check-python
 	$(PYTHON) -m venv $(RELEASE)
-	$(RELEASE)/bin/python -m pip --quiet --disable-pip-version-check install "hatchling>=1.26" pip-audit
+	$(RELEASE)/bin/python -m pip --quiet --disable-pip-version-check install "hatchling>=1.26"
+	@touch $@
+
+$(RELEASE)/.audit: $(RELEASE)/.ready
+	$(RELEASE)/bin/python -m pip --quiet --disable-pip-version-check install pip-audit
 	@touch $@
 
 $(DOCS)/.ready: pyproject.toml

@@ -5,7 +5,6 @@ contender and way (usual options, or chosen inside the training part, see `tunin
 was tried.
 """
 
-import argparse
 import json
 import statistics
 import sys
@@ -22,7 +21,7 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks import tuning
 from benchmarks.datasets import FILES, load
 from benchmarks.explaining import mixed
-from benchmarks.measure import RESULTS, THREADS, in_fresh_process, table, timed, use_processors, write_csv
+from benchmarks.measure import THREADS, in_fresh_process, options_of, table, timed, use_processors, write_csv
 from benchmarks.peers import CONTENDERS, OURS, KeyTokens, distinct, installed
 
 FOLDS = 5
@@ -128,11 +127,10 @@ def summary(records: Sequence[Record]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     everyone = [*OURS, *PEERS]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--sets", nargs="+", choices=FILES, default=list(FILES))
     parser.add_argument("--contenders", nargs="+", choices=everyone, default=everyone)
     parser.add_argument("--quick", action="store_true", help=f"one fold of {QUICK} texts of each set")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     parser.add_argument("--one", nargs=2, metavar=("SET", "FOLD"), help="one fold, as JSON: what a child does")
     options = parser.parse_args(arguments)
     if options.one:

@@ -5,23 +5,22 @@ the six published starts of each. Ours run until 1 - cos to the max-margin direc
 in PyTorch runs its published 1,000 steps. Every run is a process of its own, and the contenders take turns.
 """
 
-import argparse
 import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.measure import (
-    RESULTS,
     in_fresh_process,
     in_rounds,
     installed,
+    options_of,
+    publish,
     surroundings,
     table,
     timed,
@@ -213,10 +212,8 @@ def comparison(records: Sequence[Record], contenders: Sequence[str], clock: str)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__, REPEATS)
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of tables")
     parser.add_argument("--one", choices=CONTENDERS, help="measure one contender here")
     options = parser.parse_args(arguments)
     if options.one:
@@ -231,8 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for title, clock in CLOCKS.items() if PUBLISHED in contenders else ():
         parts += [f"{title}, all starts together, one ratio a round:", comparison(records, contenders, clock)]
     text = "\n\n".join(parts) + "\n"
-    (options.output / "descents.md").write_text(text, encoding="utf-8")
-    print(text)
+    publish(options.output / "descents.md", text)
 
 
 if __name__ == "__main__":

@@ -5,19 +5,17 @@ can be faster than reading its arrays once: the entries and the token of each. T
 these arrays, in the same number of threads, takes. `results/evaluation.csv` has a line for each round.
 """
 
-import argparse
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.datasets import load
 from benchmarks.explaining import mixed
-from benchmarks.measure import RESULTS, seconds, use_processors, with_range, write_csv
+from benchmarks.measure import options_of, seconds, use_processors, with_range, write_csv
 from keytokens import KeyTokenClassifier
 from keytokens.core.attention import Parameters
 from keytokens.training import TrainingSet
@@ -90,11 +88,9 @@ def cut(array: np.ndarray) -> list[np.ndarray]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__, REPEATS)
     parser.add_argument("--documents", type=int, default=DOCUMENTS)
-    parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--quick", action="store_true", help="1,000 reviews, three rounds")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
     if options.quick:
         options.documents, options.repeats = 1_000, 3

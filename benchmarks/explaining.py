@@ -13,15 +13,13 @@ The reviews are those closest to the median length; LIME and SHAP explain the fi
 `results/explain.csv` has a line for each explanation.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.cost import TYPICAL_WORDS
 from benchmarks.datasets import load
-from benchmarks.measure import RESULTS, installed, seconds, use_processors, write_csv
+from benchmarks.measure import installed, options_of, seconds, use_processors, write_csv
 
 DOCUMENTS = 25_000
 TEXTS, SLOW_TEXTS, REPEATS = 200, 5, 5
@@ -85,12 +83,11 @@ def measured_together(model, texts: Sequence[str], repeats: int) -> list[dict[st
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--documents", type=int, default=DOCUMENTS, help="reviews that the model learns from")
     parser.add_argument("--texts", type=int, default=TEXTS)
     parser.add_argument("--slow-texts", type=int, default=SLOW_TEXTS, help="for LIME and SHAP")
     parser.add_argument("--quick", action="store_true", help="a small model, two texts for LIME and SHAP")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
     if options.quick:
         options.documents, options.texts, options.slow_texts = 500, 10, 2

@@ -16,7 +16,6 @@ LIME and SHAP take seconds a text, so they explain a sample. `results/faithfulne
 text, and the tables of docs/faithfulness.md are made from these lines.
 """
 
-import argparse
 import csv
 import functools
 import math
@@ -32,7 +31,7 @@ from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
 from benchmarks.datasets import folder
-from benchmarks.measure import RESULTS, THREADS, installed, table, write_csv
+from benchmarks.measure import RESULTS, THREADS, installed, options_of, table, write_csv
 from keytokens import MASK, Explanation, KeyTokenClassifier
 from keytokens.text.tokens import spans
 
@@ -399,10 +398,9 @@ def read_lines(path: Path) -> list[dict[str, str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--sample", type=int, default=SAMPLE, help="texts for LIME and SHAP")
     parser.add_argument("--texts", type=int, help="explain only the first so many")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     parser.add_argument("--page", type=Path, help="the page whose tables to replace, docs/faithfulness.md by default")
     options = parser.parse_args(arguments)
     names = installed(LIBRARIES)

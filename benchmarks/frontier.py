@@ -4,16 +4,14 @@ Five folds of every set; the sizes are medians over the first held-out texts of 
 `results/frontier.csv` has a line for each set, value of `brevity` and fold.
 """
 
-import argparse
 import statistics
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.datasets import FILES, load
-from benchmarks.measure import RESULTS, write_csv
+from benchmarks.measure import options_of, write_csv
 from keytokens import KeyTokenClassifier
 
 VALUES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -41,11 +39,10 @@ def records(name: str, values: Sequence[float], folds: int) -> Iterator[dict[str
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__)
     parser.add_argument("--sets", nargs="+", choices=FILES, default=list(FILES))
     parser.add_argument("--values", nargs="+", type=float, default=list(VALUES))
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
     found: list[dict[str, object]] = []
     for name in options.sets:

@@ -1,6 +1,5 @@
 """When and where the figures are measured: `python -m benchmarks.machine`, the first step of `make bench`."""
 
-import argparse
 import os
 import platform
 from collections.abc import Sequence
@@ -8,7 +7,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from benchmarks.measure import RESULTS, write_csv
+from benchmarks.measure import options_of, write_csv
 
 PACKAGES = ("keytokens", "numpy", "scipy", "scikit-learn", "fasttext-community", "lime", "shap", "pyarrow")
 
@@ -48,9 +47,7 @@ def described() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
-    options = parser.parse_args(arguments)
+    options = options_of(__doc__).parse_args(arguments)
     facts = described()
     write_csv(options.output / "machine.csv", [{"what": what, "value": value} for what, value in facts.items()])
     print(", ".join(f"{what} {value}" for what, value in facts.items()))

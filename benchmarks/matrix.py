@@ -5,20 +5,19 @@ and in the nuclear norm. cvxpy is given the rows one by one, as published, and a
 round is a process of its own; the first problem of a process is not counted.
 """
 
-import argparse
 import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.measure import (
-    RESULTS,
     in_fresh_process,
     in_rounds,
     installed,
+    options_of,
+    publish,
     surroundings,
     table,
     timed,
@@ -165,10 +164,8 @@ def verdicts(records: Sequence[Record], norm: str, names: Sequence[str]) -> list
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser = options_of(__doc__, REPEATS)
     parser.add_argument("--norms", nargs="+", choices=FASTER, default=list(FASTER))
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of tables")
     parser.add_argument("--one", choices=CONTENDERS, help="measure one contender here, in --norm")
     parser.add_argument("--norm", choices=FASTER, default="nuclear")
     parser.add_argument("--seed", type=int, default=0)
@@ -188,8 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for norm in options.norms
     ]
     text = "\n\n".join([about, *parts]) + "\n"
-    (options.output / "matrix.md").write_text(text, encoding="utf-8")
-    print(text)
+    publish(options.output / "matrix.md", text)
 
 
 if __name__ == "__main__":

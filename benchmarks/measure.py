@@ -1,5 +1,6 @@
 """What the benchmarks share: fresh processes that take turns, clocks, memory, tables."""
 
+import argparse
 import contextlib
 import csv
 import json
@@ -23,6 +24,21 @@ RESULTS = Path(__file__).parent / "results"
 Key = TypeVar("Key", bound=Hashable)
 Record = TypeVar("Record")
 Result = TypeVar("Result")
+
+
+def options_of(about: str | None, repeats: int | None = None) -> argparse.ArgumentParser:
+    """The options that the benchmarks share: the folder of results, and, where there are rounds, their number."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
+    if repeats is not None:
+        parser.add_argument("--repeats", type=int, default=repeats)
+    return parser
+
+
+def publish(path: Path, text: str) -> None:
+    """Into a file and onto the screen."""
+    path.write_text(text, encoding="utf-8")
+    print(text, flush=True)
 
 
 def in_rounds(jobs: Mapping[Key, Callable[[int], Record]], repeats: int) -> dict[Key, list[Record]]:
@@ -53,10 +69,6 @@ def timed(action: Callable[[], Result]) -> tuple[float, float, Result]:
     start, before = time.perf_counter(), time.process_time()
     result = action()
     return time.perf_counter() - start, time.process_time() - before, result
-
-
-def median_milliseconds(action: Callable[[str], object], texts: Sequence[str]) -> float:
-    return 1000 * statistics.median(seconds(lambda text=text: action(text)) for text in texts)
 
 
 def peak_megabytes() -> float:

@@ -4,12 +4,10 @@ The contenders of scikit-learn stop at 100,000 texts, and at 1,000 texts of 1,00
 line for each run.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from benchmarks.cost import Job, take_turns
-from benchmarks.measure import RESULTS, write_csv
+from benchmarks.measure import options_of, write_csv
 from benchmarks.peers import FAST, TIMED, distinct, installed
 
 DOCUMENTS = (1_000, 10_000, 100_000, 1_000_000)
@@ -33,14 +31,12 @@ def jobs(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__, REPEATS)
     parser.add_argument("--contenders", nargs="+", choices=TIMED, default=TIMED)
     parser.add_argument("--documents", nargs="+", type=int, default=DOCUMENTS)
     parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS)
-    parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--slow-repeats", type=int, default=SLOW_REPEATS, help="of the contenders of scikit-learn")
     parser.add_argument("--quick", action="store_true", help="two sizes, two lengths, one round")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
     if options.quick:
         options.documents, options.lengths, options.repeats, options.slow_repeats = (200, 1_000), (10, 50), 1, 1

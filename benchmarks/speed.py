@@ -3,12 +3,10 @@
 Every run is a process of its own, and the contenders take turns; `results/speed.csv` has a line for each.
 """
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.cost import Job, take_turns
-from benchmarks.measure import RESULTS, write_csv
+from benchmarks.measure import options_of, write_csv
 from benchmarks.peers import FAST, TIMED, distinct, installed
 
 DOCUMENTS = {"imdb": 25_000, "twenty": 11_000}
@@ -26,13 +24,11 @@ def jobs(documents: dict[str, int], contenders: Sequence[str], repeats: int, slo
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__, REPEATS)
     parser.add_argument("--sets", nargs="+", choices=DOCUMENTS, default=list(DOCUMENTS))
     parser.add_argument("--contenders", nargs="+", choices=TIMED, default=TIMED)
-    parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--slow-repeats", type=int, default=SLOW_REPEATS, help="of the contenders of scikit-learn")
     parser.add_argument("--quick", action="store_true", help="few texts, two rounds")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
     repeats = (2, 1) if options.quick else (options.repeats, options.slow_repeats)
     sizes = {name: (QUICK if options.quick else DOCUMENTS)[name] for name in options.sets}

@@ -8,7 +8,6 @@ Every run is a process of its own, and the contenders take turns. Each part writ
 `dims` are drawn too.
 """
 
-import argparse
 import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import (
-    RESULTS,
     in_fresh_process,
     in_rounds,
     installed,
+    options_of,
     peak_megabytes,
     surroundings,
     table,
@@ -321,10 +320,8 @@ def play(name: str, part: Part, contenders: Sequence[str], repeats: int, folder:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__, REPEATS)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of tables and pictures")
     parser.add_argument("--one", choices=CONTENDERS, help="measure one contender here, on --case")
     parser.add_argument("--case", type=int, nargs=3, default=DUEL, help="inputs, tokens of each, d")
     parser.add_argument("--seed", type=int, default=0)

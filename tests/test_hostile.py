@@ -153,6 +153,15 @@ def test_numbers_that_would_overflow(saved, name, number):
     refused(saved, f"{name} is not finite, or out of range")
 
 
+def test_amounts_of_which_a_page_has_no_number(saved, monkeypatch):
+    """The largest number of 32 bits is no float32: clipped to it, a count would still be too large for the page."""
+    arrays = load_arrays(content_of(saved, "arrays"))
+    arrays["class_counts"][0, 0] = 1e30
+    forge(saved, "arrays", save_arrays(arrays))
+    monkeypatch.setattr("keytokens.report.explorer.model.pack", lambda facts, arrays: arrays)
+    assert kt.load(saved).page_model().packed()["class_counts"][0, 0] == 2**32 - 1
+
+
 def test_amounts_below_zero(saved):
     arrays = load_arrays(content_of(saved, "arrays"))
     forge(saved, "arrays", save_arrays(arrays | {"class_counts": -arrays["class_counts"] - 1}))

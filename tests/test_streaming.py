@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ import keytokens.core.counts
 import keytokens.streaming
 from keytokens import KeyTokenClassifier
 from keytokens.errors import InputError
-from keytokens.streaming import Workplace, tokens_within
+from keytokens.streaming import Workplace, sealed, tokens_within, unsealed
 
 from .corpus import reviews
 
@@ -126,6 +129,62 @@ def test_damaged_files_are_refused_in_one_line(name, tmp_path, monkeypatch):
         KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True)
 
 
+@pytest.mark.parametrize("name", ["counts.json", "gathered.safetensors", "indices", "data", "state.safetensors"])
+def test_a_changed_number_is_noticed(name, tmp_path, monkeypatch):
+    """Numbers that are as good as others would end in another model, and nobody would know."""
+    monkeypatch.setattr(keytokens.streaming, "_EVERY", 0.0)
+    texts, labels = reviews(60)
+    KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path, source="0")
+    content = (tmp_path / name).read_bytes()
+    places = [len(content) - 4, len(content) // 2 & ~3]  # of a vector, a table or a record
+    places += [content.index(word) + len(word) for word in (b'"tokens": ', b'\\"evaluations\\": ') if word in content]
+    for at in places:
+        changed = bytearray(content)
+        changed[at] ^= 1
+        (tmp_path / name).write_bytes(changed)
+        with pytest.raises(InputError, match=r"is damaged\. Cure: begin anew"):
+            KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True, source="0")
+    (tmp_path / name).write_bytes(content)
+    KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True, source="0")
+
+
+def test_a_state_belongs_to_its_counts(tmp_path, monkeypatch):
+    """That of other texts is whole, and its vectors may even have the right length."""
+    monkeypatch.setattr(keytokens.streaming, "_EVERY", 0.0)
+    texts, labels = reviews(60)
+    for name, y in (("one", labels), ("other", labels[::-1])):
+        KeyTokenClassifier().fit_batches(in_batches(texts, y), folder=tmp_path / name)
+    state = (tmp_path / "other" / "state.safetensors").read_bytes()
+    (tmp_path / "one" / "state.safetensors").write_bytes(state)
+    with pytest.raises(InputError, match="is damaged"):
+        KeyTokenClassifier().fit_batches([], folder=tmp_path / "one", resume=True)
+    KeyTokenClassifier().fit_batches([], folder=tmp_path / "other", resume=True)
+    (tmp_path / "other" / "counts.json").unlink()  # gathered again, they are the same: the state may stay
+    KeyTokenClassifier().fit_batches(in_batches(texts, labels[::-1]), folder=tmp_path / "other", resume=True)
+
+
+def test_a_pipe_in_the_place_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(keytokens.streaming, "_EVERY", 0.0)
+    texts, labels = reviews(60)
+    KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path)
+    for name in ("state.safetensors", "data", "counts.json"):
+        (tmp_path / name).unlink()
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(InputError, match="is damaged"):
+            KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True)
+
+
+def test_a_record_is_unsealed_only_as_it_was_sealed():
+    record = {"key": {"a": "1", "b": None}, "classes": [0.5, "\ud800"], "tokens": 3}
+    content = sealed(record)
+    assert unsealed(content) == record
+    assert unsealed(content.replace(b" ", b"\n ")) == record  # the same values
+    damaged = [content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in range(len(content))]
+    for bad in [*damaged, b"[" * 100_000, b"[]", b"{}", b"7", json.dumps(record).encode()]:
+        with suppress(ValueError):
+            assert unsealed(bad) == record, bad
+
+
 def test_the_budget_bounds_the_tokens(monkeypatch):
     gigabyte = 1_000_000_000
     assert tokens_within(gigabyte, 2, 1000) > tokens_within(600_000_000, 2, 1000) > 100_000
@@ -179,13 +238,23 @@ def test_the_record_of_a_run_is_readable(tmp_path):
 
 
 def test_counts_that_name_no_token_are_not_trained_on(tmp_path):
-    """Products of sparse matrices do not check their indices: a wrong one would read memory that is not theirs."""
+    """Products of sparse matrices do not check their indices: a wrong one would read memory that is not theirs.
+
+    The checksums are mended here, so that they are not what refuses.
+    """
     texts, labels = reviews(60)
     KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path)
+    record = unsealed((tmp_path / "counts.json").read_bytes())
+
+    def mend(name: str, content: bytes) -> None:
+        (tmp_path / name).write_bytes(content)
+        record["files"][name] = hashlib.sha256(content).hexdigest()
+        (tmp_path / "counts.json").write_bytes(sealed(record))
+
     for name, value in (("indices", np.int32(2**30)), ("indices", np.int32(-1)), ("data", np.float32(np.nan))):
         content = (tmp_path / name).read_bytes()
-        (tmp_path / name).write_bytes(content[:40] + value.tobytes() + content[44:])
+        mend(name, content[:40] + value.tobytes() + content[44:])
         with pytest.raises(InputError, match=r"is damaged\. Cure: begin anew"):
             KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True)
-        (tmp_path / name).write_bytes(content)
+        mend(name, content)
     KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True)

@@ -279,6 +279,13 @@ def test_two_classes_at_least(labels, seen):
     refuses(message, check_labels, labels, len(labels))
 
 
+@pytest.mark.parametrize("labels", [[1, 2**63 + 9], [-1, 2**63], [np.int64(1), 2**64 - 1]])
+def test_integers_of_which_numpy_would_make_floats(labels):
+    """Rounded, or equal by luck: neither are the classes that were given."""
+    rule = f"fit: `labels` must be integers of 64 bits with a sign; saw {labels[1]}."
+    refuses(f"{rule} Cure: convert them all with str().", check_labels, labels, 2)
+
+
 def test_a_label_that_numpy_would_change_is_refused():
     with pytest.raises(InputError, match=r"fit: `labels` must not end in a NUL character; saw 'a\\x00'\."):
         check_labels("fit", ["a", "a\0"], 2)

@@ -1,6 +1,7 @@
 """Build the release and try it: the same bytes twice, pure Python, and at work in an environment that has nothing else.
 
-    python tools/wheel.py dist      writes the wheel and the sdist there, and prints their sizes
+    python tools/wheel.py dist              writes the wheel and the sdist there, tries both, and prints sizes
+    python tools/wheel.py dist --quick      tries the wheel alone, and says nothing of sizes
 
 The second wheel is built from the unpacked sdist, in another folder: equal bytes also say that the sdist is whole.
 """
@@ -18,9 +19,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 SMOKE = """
-import sys, keytokens as kt
+import pathlib, sys, keytokens as kt
 home = kt.__file__
 assert home.startswith(sys.prefix), f"keytokens comes from {home}, not from what was installed"
+assert pathlib.Path(home).with_name("py.typed").is_file(), "no py.typed: type checkers would see nothing"
 texts = ["a great film", "great acting, great plot", "a dull plot", "dull and far too long"]
 clf = kt.KeyTokenClassifier().fit(texts, ["good", "good", "bad", "bad"])
 e = clf.explain("a dull plot, but great acting")
@@ -33,7 +35,7 @@ print(kt.__version__, e.certificate.sentence)
 COMMANDS = ("fit reviews.csv -o model", "predict model reviews.csv -o out.csv", "report model reviews.csv -o page.html")
 
 
-def main(target: Path) -> None:
+def main(target: Path, quick: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         wheel, sdist = build(ROOT, target)
@@ -46,11 +48,17 @@ def main(target: Path) -> None:
             print(f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}  {one.stat().st_size:,} bytes")
         if not wheel.name.endswith("-py3-none-any.whl"):
             sys.exit(f"wheel: {wheel.name} is not pure Python")
-        python = environment(scratch / "venv", wheel)
+        venv.create(scratch / "venv")
+        python = scratch / "venv" / "bin" / "python"
+        install(python, wheel, *(["--no-compile"] if quick else []))  # modules are compiled when they are needed
         smoke(python, scratch / "from-wheel")
-        run([python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", sdist])
-        smoke(python, scratch / "from-sdist")
-        sizes(python)
+        if not quick:
+            print(f"installed: {megabytes(python, 'keytokens'):.1f} MB of keytokens")
+            print(f"installed: {megabytes(python):.0f} MB with all that it needs")
+            install(python, sdist, "--force-reinstall", "--no-deps")
+            smoke(python, scratch / "from-sdist")
+            install(python, f"{wheel}[all]")
+            print(f"installed: {megabytes(python):.0f} MB with all extras")
 
 
 def build(source: Path, target: Path) -> tuple[Path, Path]:
@@ -62,12 +70,10 @@ def build(source: Path, target: Path) -> tuple[Path, Path]:
     return wheel, sdist
 
 
-def environment(folder: Path, wheel: Path) -> Path:
-    """The Python of a new environment with this wheel and what it needs."""
-    venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
-    run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel])
-    return python
+def install(python: Path, what: object, *options: str) -> None:
+    """Into the environment of that Python, which has no pip of its own."""
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, *options, what])
 
 
 def smoke(python: Path, folder: Path) -> None:
@@ -78,12 +84,10 @@ def smoke(python: Path, folder: Path) -> None:
         run([python.parent / "keytokens", *command.split()], cwd=folder, stdout=subprocess.DEVNULL)
 
 
-def sizes(python: Path) -> None:
+def megabytes(python: Path, package: str = "") -> float:
+    """What is installed, or one package of it."""
     site = next((python.parent.parent / "lib").glob("python*/site-packages"))
-    whole, own = (
-        sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) for folder in (site, site / "keytokens")
-    )
-    print(f"installed: {own / 1e6:.1f} MB of keytokens, {whole / 1e6:.0f} MB with pip and all that it needs")
+    return sum(file.stat().st_size for file in (site / package).rglob("*") if file.is_file()) / 1e6
 
 
 def run(words: list[object], **more: object) -> None:
@@ -93,4 +97,4 @@ def run(words: list[object], **more: object) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), quick="--quick" in sys.argv[2:])

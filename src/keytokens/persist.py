@@ -37,7 +37,7 @@ from .files import plain_content, sync_folder, write_new, write_whole, writing
 from .parallel import ordered_map
 from .text import Vocabulary
 
-__all__ = ["FORMATS", "load", "save", "size_on_disk"]
+__all__ = ["FORMATS", "load", "load_text_model", "save", "size_on_disk"]
 
 FORMATS = (1, 2)
 _AMOUNTS = ("mean_attention", "class_counts")
@@ -178,6 +178,14 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise _unreadable(folder, f"its file {Path(error.filename).name!r} is missing") from error
         return _rebuild(folder, record, contents)
     raise AssertionError("unreachable")
+
+
+def load_text_model(who: str, path: Path) -> KeyTokenClassifier:
+    """A model of texts; one of bags is refused in the name of `who`."""
+    found = load(path)
+    if not isinstance(found, KeyTokenClassifier):
+        raise InputError(f"{who}: {str(path)!r} must be a model of texts; saw a {type(found).__name__}.")
+    return found
 
 
 def _unreadable(folder: Path, why: str) -> ModelError:

@@ -10,6 +10,7 @@ corpus has more, the most frequent ones are kept.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -37,7 +38,7 @@ from .text.shelves import file_shelves
 from .text.vocabulary import Level
 from .validate import check_labels, check_texts
 
-__all__ = ["LEAST_MEMORY", "Gathered", "Workplace", "gather"]
+__all__ = ["LEAST_MEMORY", "Gathered", "Workplace", "gather", "sealed", "unsealed"]
 
 Batches = Iterable[tuple[Sequence[str], Sequence[Any]]]
 Relabel = Callable[[list[Any]], list[Any]]
@@ -48,6 +49,7 @@ _A_TEXT = 60  # bytes: class, weight, place and scores
 _EVERY = 5.0  # seconds between two states on the disk
 _LOOK = 1 << 22  # entries that are checked at a time
 _COUNTS, _STATE = "counts.json", "state.safetensors"
+_LARGE = ("gathered.safetensors", "indices", "data")  # what the counts are, beside their record
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +135,59 @@ def gather(
     return Gathered(vocabulary, matrix, rooms, *codes.finish(relabel))
 
 
+def sealed(record: dict[str, Any]) -> bytes:
+    """A record as JSON, with a checksum of itself."""
+    return json.dumps(record | {"sha256": _seal(record)}).encode("utf-8")
+
+
+def unsealed(content: bytes | str) -> dict[str, Any]:
+    """The record that was sealed; ValueError where a number or a letter of it is another one."""
+    try:
+        record = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("nested without end") from error
+    if not isinstance(record, dict) or record.pop("sha256", None) != _seal(record):
+        raise ValueError("the checksum is of another record")
+    return record
+
+
+def _seal(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def _plain(path: Path) -> Path:
+    """A pipe in the place of a file would hold the reader for ever."""
+    if not path.is_file():
+        raise ValueError("no plain file")
+    return path
+
+
+def _digest_of_file(path: Path) -> str:
+    with open(_plain(path), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_of_arrays(arrays: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
 class Workplace:
-    """The folder of one long fit. What is finished there stays, and a run that goes on begins with it."""
+    """The folder of one long fit. What is finished there stays, and a run that goes on begins with it.
+
+    All that is read again has a checksum: damage that leaves numbers which are as good as others would end in another
+    model. It is a guard against broken disks, not against a forger, who can write a checksum too.
+    """
 
     def __init__(self, folder: Path, key: dict[str, Any], resume: bool) -> None:
         """`key` says what is being fitted to what: a run goes on only where all of it is the same."""
         self.folder = folder
         self.key = key
+        self._counts = ""  # the seal of the counts: a state belongs to them
         self._saved = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
         if not resume:
@@ -147,7 +195,7 @@ class Workplace:
 
     def clear(self) -> None:
         """Forget what was done here; a file of somebody else is left alone."""
-        for name in (_STATE, _COUNTS, "gathered.safetensors", "indices", "data"):
+        for name in (_STATE, _COUNTS, *_LARGE):
             (self.folder / name).unlink(missing_ok=True)
 
     def leave(self) -> None:
@@ -171,16 +219,25 @@ class Workplace:
         }
         arrays |= {f"level_{n}": level.keys for n, level in enumerate(vocabulary.levels)}
         write_whole(self.folder / "gathered.safetensors", save(arrays))
-        record = {"key": self.key, "classes": found.classes.tolist(), "tokens": len(vocabulary)}
-        write_whole(self.folder / _COUNTS, json.dumps(record).encode("utf-8"))
+        record = {
+            "key": self.key,
+            "classes": found.classes.tolist(),
+            "tokens": len(vocabulary),
+            "files": {name: _digest_of_file(self.folder / name) for name in _LARGE},
+        }
+        self._counts = _seal(record)
+        write_whole(self.folder / _COUNTS, sealed(record))
 
     def kept(self) -> Gathered | None:
         """What an earlier run has gathered, if it finished that."""
         if not (self.folder / _COUNTS).exists():
             return None
         with self._intact():
-            record = json.loads((self.folder / _COUNTS).read_bytes())
+            record = unsealed(_plain(self.folder / _COUNTS).read_bytes())
             self._check(record["key"])
+            if record["files"] != {name: _digest_of_file(self.folder / name) for name in _LARGE}:
+                raise ValueError("the checksums are of other files")
+            self._counts = _seal(record)
             return self._gathered(record, load_file(self.folder / "gathered.safetensors"))
 
     def _check(self, key: dict[str, Any]) -> None:
@@ -243,22 +300,26 @@ class Workplace:
             "small_steps": state.small_steps,
             "stalled": state.stalled,
             "history": history,
+            "counts": self._counts,
+            "arrays": _digest_of_arrays(arrays),
         }
-        write_whole(self.folder / _STATE, save(arrays, {"numbers": json.dumps(numbers)}))
+        write_whole(self.folder / _STATE, save(arrays, {"numbers": sealed(numbers).decode("utf-8")}))
 
     def state(self) -> tuple[LBFGSState, list[float]] | None:
         """The last state that was saved, and the objective before it."""
         path = self.folder / _STATE
         if not path.exists():
             return None
-        with self._intact(), safe_open(path, "numpy") as file:
-            numbers = json.loads(file.metadata()["numbers"])
+        with self._intact(), safe_open(_plain(path), "numpy") as file:
+            numbers = unsealed(file.metadata()["numbers"])
             self._check(numbers["key"])
-            vector = file.get_tensor
-            pairs = [(vector(f"s_{n}"), vector(f"y_{n}"), rho) for n, rho in enumerate(numbers["rho"])]
+            vectors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if (numbers["counts"], numbers["arrays"]) != (self._counts, _digest_of_arrays(vectors)):
+                raise ValueError("the checksums are of other counts or other vectors")
+            pairs = [(vectors[f"s_{n}"], vectors[f"y_{n}"], rho) for n, rho in enumerate(numbers["rho"])]
             rest = (numbers[name] for name in ("evaluations", "first", "small_steps", "stalled"))
             return (
-                LBFGSState(vector("theta"), numbers["value"], vector("gradient"), pairs, *rest),
+                LBFGSState(vectors["theta"], numbers["value"], vectors["gradient"], pairs, *rest),
                 numbers["history"],
             )
 

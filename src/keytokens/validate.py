@@ -122,6 +122,9 @@ def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
         seen_class = f"only {listed[0]!r}" if listed else "no label at all"
         raise refusal(owner, "labels", "have at least two classes", Seen(seen_class), "add texts of another class")
     array = np.array(listed)
+    if array.dtype.kind == "f":  # of integers beyond 63 bits, beside others, numpy makes floats
+        cure = "convert them all with str()"
+        raise refusal(owner, "labels", "be integers of 64 bits with a sign", max(listed, key=abs), cure)
     if array.tolist() != listed:  # numpy drops NUL characters at the end of a string
         changed = next(label for label in listed if label.endswith("\0"))
         raise refusal(owner, "labels", "not end in a NUL character", changed)

@@ -56,10 +56,12 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_the_check_that_needs_an_environment():
+    """Older releases of scikit-learn have no such check for estimators that do not claim array API support."""
+    checks = [name_of(check) for _, check in estimator_checks_generator(MODELS[0])]
     ended = subprocess.run(
         [sys.executable, "-c", ALONE], env=os.environ | {"SCIPY_ARRAY_API": "1"}, capture_output=True, text=True
     )
-    assert (ended.returncode, ended.stdout) == (0, "passed\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, "passed\n" * checks.count(ELSEWHERE)), ended.stderr
 
 
 def test_cross_validation_and_grid_search():

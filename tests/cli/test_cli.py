@@ -149,6 +149,7 @@ def test_wrong_words(here, capsys):
     assert "'fitt'" in refused(capsys, "fitt")
     assert "Missing option" in refused(capsys, "fit", "reviews.csv")
     assert "--ngrams" in refused(capsys, "fit", "reviews.csv", "-o", "m", "--ngrams", "0")
+    assert "--ngrams" in refused(capsys, "fit", "reviews.csv", "-o", "m", "--ngrams", "9" * 20)
     assert "`counts` must be one of 'raw', 'log', 'binary'; saw 'x'." in refused(
         capsys, "fit", "reviews.csv", "-o", "m", "--counts", "x"
     )
@@ -170,6 +171,9 @@ def test_wrong_words(here, capsys):
         ("t.csv", b"text,label\n\xff,x\n", [], "t.csv, line 2: the text must be UTF-8; saw the byte 0xff."),
         ("t.parquet", b"PAR1 broken", [], "t.parquet: not a valid Parquet file: "),
         ("none.csv", None, [], "none.csv: cannot be read: no such file or directory."),
+        ("some/none", None, [], "some/none: cannot be read: no such file or directory."),
+        ("some/none.v1", None, ["--memory", "1GB"], "some/none.v1: cannot be read: no such file or directory."),
+        ("t.v1", b"text,label\na,x\n", [], "t.v1: the name must end in one of .csv"),
     ],
 )
 def test_bad_tables(here, capsys, name, content, arguments, message):

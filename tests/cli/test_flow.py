@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,50 @@ def test_another_table_is_not_gone_on_with(here, capsys, monkeypatch):
     message = refused_later(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--holdout", "0")
     assert "differs in source" in message
     assert "begin anew without --resume" in message
+
+
+def stop_after_the_score(monkeypatch, capsys):
+    """A run that has its score, and ends when it begins with everything."""
+    fit, begun = kt.KeyTokenClassifier.fit_batches, []
+
+    def stop(self, *given, **options):
+        begun.append(options["folder"].name)
+        if begun[-1] == "all":
+            raise RuntimeError("killed")
+        return fit(self, *given, **options)
+
+    monkeypatch.setattr(kt.KeyTokenClassifier, "fit_batches", stop)
+    with pytest.raises(RuntimeError, match="killed"):
+        ok(capsys, "fit", "whole.csv", "-o", "m", "--resume")
+    monkeypatch.setattr(kt.KeyTokenClassifier, "fit_batches", fit)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "other", [["--holdout", "0.4"], ["--sink", "0.5"], ["--seed", "5"], ["--memory", "2GB"]], ids=str
+)
+def test_a_score_of_another_run_is_not_shown(here, capsys, monkeypatch, other):
+    """Texts that were trained on must not be scored on: another share is another run."""
+    stop_after_the_score(monkeypatch, capsys)
+    assert "m.partial/score': the run there differs in" in refused_later(
+        capsys, "fit", "whole.csv", "-o", "m", "--resume", *other
+    )
+
+
+@pytest.mark.parametrize("damage", [b"", b"7", b"[]", b'{"score": {}}', b'"accuracy": 0.9', b"1"])
+def test_a_damaged_score_is_made_again(here, capsys, monkeypatch, damage):
+    said = ok(capsys, "fit", "whole.csv", "-o", "undisturbed", "--resume")
+    stop_after_the_score(monkeypatch, capsys)
+    path = Path("m.partial/score.json")
+    content = path.read_bytes()
+    if damage.startswith(b'"acc'):
+        at = content.index(b'"accuracy": ') + len(b'"accuracy": 0.')
+        damage = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    path.write_bytes(damage)
+    again = ok(capsys, "fit", "whole.csv", "-o", "m", "--resume")
+    score = re.compile("accuracy.*")
+    assert score.search(again)[0] == score.search(said)[0]
+    assert numbers_of("m") == numbers_of("undisturbed")
 
 
 def test_files_of_other_columns(here, capsys):

@@ -142,8 +142,23 @@ def test_factors_follow_from_the_matrix():
         (lambda x: CrossJointProblem(x, [[1.0]], [2]), "CrossJointProblem: `labels` must be -1 or \\+1"),
         (lambda x: CrossHeadProblem(x, [[1.0]], [0], Linear(np.ones(1))), "CrossHeadProblem: `labels` must be -1"),
         (lambda x: queries_of("me", None, 1), "me: `queries` must be a matrix"),
+        (lambda x: CrossProblem(None, [[1.0]], np.ones(2)), "CrossProblem: `values` must be numbers"),
+        (lambda x: CrossProblem(x, [[1.0]], np.ones(2), "logistic"), "CrossProblem: `loss` must be a loss of a margin"),
+        (lambda x: CrossJointProblem(x, [[1.0]], [1], None), "CrossJointProblem: `loss` must be a loss"),
+        (lambda x: CrossHeadProblem(x, [[1.0]], [1], np.ones(1)), "CrossHeadProblem: `head` must be a Head"),
+        (lambda x: outer_keys(x, np.ones((4, 1))), "outer_keys: `queries` must be a matrix with one row for each"),
+        (
+            lambda x: CrossProblem(x, [[1.0]], np.ones(2)).read((np.ones((2, 1)),)),
+            r"cross_logits: `W` must be a matrix of shape \(1, 1\).*; saw 'shape \(2, 1\)'",
+        ),
     ],
 )
 def test_refusals(make, message):
     with pytest.raises(InputError, match=message):
         make(Bags.of([[[1.0], [2.0]]]))
+
+
+def test_lists_are_as_good_as_arrays():
+    lists = CrossProblem([[[1.0], [2.0]]], [[1.0]], [1.0, 0.0])
+    arrays = CrossProblem(Bags.of([[[1.0], [2.0]]]), np.ones((1, 1)), np.array([1.0, 0.0]))
+    assert lists.read((np.ones((1, 1)),)).value == arrays.read((np.ones((1, 1)),)).value

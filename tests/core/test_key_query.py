@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from keytokens.core.bags import Bags
-from keytokens.core.cross_attention import CrossHeadProblem, CrossProblem
+from keytokens.core.cross_attention import CrossHeadProblem, CrossJointProblem, CrossProblem
 from keytokens.core.heads import Tanh
 from keytokens.core.key_query import EPSILON, KeyQueryProblem
 from keytokens.core.selection_loss import Exponential
@@ -82,6 +82,12 @@ def test_factors_that_begin_at_zero_stay_there():
     problem, (K, Q) = drawn(3)
     state = run(Descent(problem, Normalised(0.1)), (0 * K, 0 * Q), 5).state
     assert not any(block.any() for block in state.blocks)
+
+
+@pytest.mark.parametrize("inner", [None, CrossJointProblem([[[1.0], [0.0]]], [[1.0]], [1.0])])
+def test_other_problems_have_no_factors(inner):
+    with pytest.raises(ValueError, match="KeyQueryProblem: `inner` must be a CrossProblem or a CrossHeadProblem"):
+        KeyQueryProblem(inner, 1)
 
 
 def test_refusals():

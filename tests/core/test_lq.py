@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from keytokens.core.lq import bregman, conjugate, divergence, mirror, norm
+from keytokens.core.lq import bregman, conjugate, divergence, dual, mirror, norm
 from keytokens.errors import InputError
 
 exponents = st.sampled_from([1.1, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 7.3])
@@ -91,6 +91,15 @@ def test_directions():
         (lambda: bregman([1.0], [1.0], 1.0), "bregman: `q` must be a finite number above 1; saw 1.0"),
         (lambda: divergence([1.0], [1.0], np.inf), "divergence: `q` must be a finite number above 1"),
         (lambda: divergence([0.0], [1.0], 2.0), "`target` must be a direction other than 0"),
+        (lambda: divergence([1.0, 0.0], [1.0], 2.0), "divergence: `point` must have as many entries as `target`, 2"),
+        (lambda: divergence([1.0], [np.inf], 2.0), "divergence: `point` must be finite"),
+        (lambda: divergence(None, [1.0], 2.0), "divergence: `target` must be finite"),
+        (lambda: bregman("a", [1.0], 2.0), "bregman: `a` must be an array of numbers; saw 'a'"),
+        (lambda: conjugate(1.0), "conjugate: `q` must be a finite number above 1"),
+        (lambda: conjugate(1e16), r"conjugate: `q` must be at most 1e\+15; saw 1e\+16"),
+        (lambda: mirror(np.ones(1), 1.0), "mirror: `q` must be a finite number above 1"),
+        (lambda: dual(np.ones(1), 1), "mirror: `q` must be a finite number above 1"),
+        (lambda: norm(np.ones(1), 0), "norm: `q` must be a finite number of at least 1; saw 0"),
     ],
 )
 def test_refusals(make, message):

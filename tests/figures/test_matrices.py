@@ -1,10 +1,6 @@
-"""The figures of attention by a matrix, in small: they pass, can fail, and are pictures."""
+"""The figures of attention by a matrix, in small."""
 
 from __future__ import annotations
-
-import io
-from functools import cache
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,46 +11,14 @@ from keytokens.figures import Figure, figures, make, table
 from keytokens.figures.cross_runs import standard_error
 from keytokens.figures.plane_walks import _near
 
+from .laws import CanFail, made
+
 NAMES = ("matrix-paths", "matrix-lines", "matrix-local", "matrix-rank", "matrix-global", "matrix-several")
 
 
-@cache
-def made(name):
-    return make(figures([name])[0], small=True)
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_every_check_passes(name):
-    checks = made(name).checks
-    assert checks
-    assert [f"{check.name}: {check.seen}, expected {check.wanted}" for check in checks if not check.passed] == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_wrong_tables_fail(name):
-    """Numbers with the wrong sign, or half as large again."""
-    figure, tables = made(name).figure, made(name).tables
-    for wrong in (lambda x: -x, lambda x: 1.5 * x + 0.1):
-        spoilt = {
-            key: {column: wrong(x) if x.dtype.kind == "f" else x for column, x in one.items()}
-            for key, one in tables.items()
-        }
-        with np.errstate(invalid="ignore"):  # shares above 1 have no spread
-            assert not all(check.passed for check in figure.checks(spoilt))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_pictures(name):
-    from matplotlib.image import imread
-
-    drawn = made(name).pictures
-    image = imread(io.BytesIO(drawn.png))
-    assert image.shape[0] > 300
-    assert image.shape[1] > 600
-    assert 0.02 < (image[..., :3].min(axis=2) < 0.9).mean() < 0.8, "neither empty nor black"
-    root = ElementTree.fromstring(drawn.svg)
-    words = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
-    assert len(words) > 20, "axes have names, and text is text"
+class TestLaws(CanFail):
+    enough = staticmethod(all)
 
 
 def test_sampled_figures_have_a_published_size():

@@ -1,4 +1,4 @@
-"""The figures of mirror descent and of rates, in small: they pass, can fail, and are pictures; some by another road."""
+"""The figures of mirror descent and of rates, in small; some by another road."""
 
 from __future__ import annotations
 
@@ -9,25 +9,14 @@ from numpy.testing import assert_allclose
 from keytokens.figures import figures
 from keytokens.theory.mirror_runs import two_inputs
 
-from . import test_max_margin as common
-from .test_max_margin import made
+from .laws import CanFail, made
 
 NAMES = ("mirror-norms", "mirror-joint", "rates")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_check_passes(name):
-    common.test_every_check_passes(name)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_wrong_tables_fail(name):
-    common.test_wrong_tables_fail(name)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_pictures(name):
-    common.test_pictures(name)
+class TestLaws(CanFail):
+    pass
 
 
 def test_joint_training_in_plain_numbers():

@@ -1,4 +1,4 @@
-"""The figures of trained embeddings, in small: their tables, their checks, and what the command does without texts."""
+"""The figures of trained embeddings, in small, and what the command does without texts."""
 
 from __future__ import annotations
 
@@ -7,35 +7,33 @@ import json
 import pytest
 
 from keytokens.cli.app import run
-from keytokens.figures import figures, make
+from keytokens.figures import figures
+
+from .laws import FigureLaws, made
 
 SMALL = ["step", "flow", "u-shape", "selection", "simulated-reviews"]
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_planted(name):
-    made = make(figures([name])[0], small=True)
-    assert made.checks
-    assert [check.name for check in made.checks if not check.passed] == []
-    assert made.pictures.png.startswith(b"\x89PNG")
-    assert b"<svg" in made.pictures.svg
+class TestLaws(FigureLaws):
+    pass
 
 
 def test_on_reviews(imdb):
     """Fewer reviews and words than the figure has: the arms are there, if not as clearly."""
-    made = make(figures(["imdb"])[0], small=True)
-    numbers = {name: float(column[0]) for name, column in made.tables["numbers"].items()}
+    tables = made("imdb").tables
+    numbers = {name: float(column[0]) for name, column in tables["numbers"].items()}
     assert numbers["step_correlation"] > 0.9
     assert numbers["E_v_delta"] > 0.7
     assert numbers["E_p_size"] > 0.3
     assert abs(numbers["E_p_delta"]) < 0.25
     assert numbers["E_p_bend"] > 0
-    assert (made.tables["selected"]["selected"] < made.tables["selected"]["words"]).all()
+    assert (tables["selected"]["selected"] < tables["selected"]["words"]).all()
 
 
 def test_attention_sharpens(imdb):
     """Few reviews are learnt by heart in the end, so that only the beginning falls all the way."""
-    training = make(figures(["training"])[0], small=True).tables["training"]
+    training = made("training").tables["training"]
     assert training["soft_share"][0] == pytest.approx(1)
     assert training["soft_share"].min() < 0.9
     assert training["norm"][0] == 0

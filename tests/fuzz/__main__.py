@@ -13,7 +13,7 @@ from .run import READERS, Summary, fuzz, written
 SHARES = {
     "model-bytes": 10, "model-record": 7, "model-forged": 8, "csv": 18, "tsv": 6, "jsonl": 18, "csv.gz": 6,
     "csv.bz2": 4, "jsonl.xz": 4, "parquet": 12, "parquet.gz": 2, "texts": 0.3, "web": 3, "wire": 1.5, "store": 0.5,
-    "command": 0.1,
+    "command": 0.1, "working": 0.6,
 }  # fmt: skip
 
 

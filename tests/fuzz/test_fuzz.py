@@ -82,7 +82,7 @@ def test_the_watch_sees_what_it_is_for(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["model-forged", "csv.gz", "parquet"])
+@pytest.mark.parametrize("name", ["model-forged", "csv.gz", "parquet", "working"])
 def test_an_input_can_be_made_again(tmp_path, name):
     one, other = (READERS[name](place) for place in (tmp_path / "a", tmp_path / "b") if place.mkdir() is None)
     if name == "model-forged":  # a saved model has file names of its own; the damage is the same

@@ -133,3 +133,10 @@ def test_refusals(q):
         MirrorDescent(random_problem(0), Normalised(0.1), q=q)
     with pytest.raises(InputError, match="MirrorDescent: `start` must have the shapes"):
         run(MirrorDescent(random_problem(0), Normalised(0.1)), np.zeros(3), 1)
+
+
+def test_what_is_no_problem_and_what_is_no_step():
+    with pytest.raises(InputError, match="MirrorDescent: `problem` must have a descent, as CrossProblem has; saw None"):
+        MirrorDescent(None, Normalised(0.1))
+    with pytest.raises(InputError, match=r"MirrorDescent: `step_rule` must be a step rule; saw 0.1. Cure: for example"):
+        MirrorDescent(random_problem(0), 0.1)

@@ -1,22 +1,26 @@
-"""Independent roads to the same minimiser: least distance by NNLS on all rows, Clarabel, and feasibility by HiGHS."""
+"""Independent roads to the same minimiser: an active set on all rows, Clarabel, and feasibility by HiGHS."""
 
 from __future__ import annotations
 
 import clarabel
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog, nnls
+from scipy.optimize import linprog, lsq_linear
 
 
 def least_distance(A: np.ndarray, b: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """Lawson and Hanson's LDP: u = argmin |E u - f| over u >= 0, E = [G'; h'], f = e; a tie is two inequalities."""
-    G, h = np.vstack([A, C, -C]), np.concatenate([b, np.zeros(2 * len(C))])
-    if not len(G):  # scipy's nnls aborts the process on a matrix without columns
+    """Lawson and Hanson's LDP: u = argmin |E u - f|, E = [G'; h'], f = e; u >= 0 of inequalities, any u of ties.
+
+    Not by scipy's `nnls`: that of scipy 1.15 ends at points that are no minimisers.
+    """
+    G, h = np.vstack([A, C]), np.concatenate([b, np.zeros(len(C))])
+    if not len(G):
         return np.zeros(G.shape[1])
     E = np.vstack([G.T, h])
     f = np.zeros(len(E))
     f[-1] = 1
-    r = E @ nnls(E, f, maxiter=10_000)[0] - f
+    least = np.repeat([0.0, -np.inf], [len(A), len(C)])
+    r = E @ lsq_linear(E, f, bounds=(least, np.inf), method="bvls", tol=1e-16, max_iter=10_000).x - f
     return -r[:-1] / r[-1]
 
 

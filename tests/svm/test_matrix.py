@@ -8,7 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from keytokens.svm import MarginProblem, NotSeparable, Rank, matrix_problem, solve, solve_matrix, tied_matrix_problem
+from keytokens.svm import (
+    MarginProblem,
+    NotSeparable,
+    Rank,
+    matrix_problem,
+    solve,
+    solve_lq,
+    solve_matrix,
+    solve_nuclear,
+    tied_matrix_problem,
+)
 from keytokens.svm import matrix as module
 from keytokens.svm.matrix import Kronecker
 
@@ -65,7 +75,7 @@ def test_against_two_other_solvers(seed):
         assert refused.value.witness.is_proof()
         return
     found = solve_matrix(problem)
-    assert found.is_optimal(1e-9)
+    assert found.is_optimal(1e-9), found.residuals()
     assert found.W.shape == (values.shape[2], queries.shape[1])
     assert found.margin == pytest.approx(1 / np.linalg.norm(found.W))
     assert one_minus_cos(found.p, least_distance(A, b, no_ties)) < 1e-10
@@ -77,8 +87,7 @@ def test_against_two_other_solvers(seed):
 @given(seeds)
 def test_sets_against_two_other_solvers(seed):
     rng = np.random.default_rng(seed)
-    d = int(rng.integers(2, 5))
-    n, T = int(rng.integers(1, d + 1)), int(rng.integers(2, d + 2))
+    n, T, d = rng.integers([1, 2, 1], [5, 6, 5])  # on both sides of what can be separated
     values, queries = rng.normal(size=(n, T, d)), rng.normal(size=(n, d))
     sets = [set(rng.choice(T, rng.integers(1, T), replace=False).tolist()) for _ in range(n)]
     rows, ties = [], []
@@ -87,9 +96,17 @@ def test_sets_against_two_other_solvers(seed):
         ties += [np.outer(values[i, first] - values[i, t], queries[i]).ravel() for t in others]
         rows += [np.outer(values[i, first] - values[i, u], queries[i]).ravel() for u in range(T) if u not in tokens]
     A, C = np.array(rows), np.array(ties).reshape(-1, d * d)
-    found = solve_matrix(tied_matrix_problem(values, queries, sets))
-    assert found.is_optimal(1e-9)
-    assert one_minus_cos(found.p, least_distance(A, np.ones(len(A)), C)) < 1e-9
+    b, problem = np.ones(len(A)), tied_matrix_problem(values, queries, sets)
+    if not is_feasible(A, b, C):
+        with pytest.raises(NotSeparable, match="no matrix separates") as refused:
+            solve_matrix(problem)
+        assert refused.value.witness.is_proof(), refused.value.witness.residuals()
+        return
+    found = solve_matrix(problem)
+    assert found.is_optimal(1e-9), found.residuals()
+    assert one_minus_cos(found.p, least_distance(A, b, C)) < 1e-9
+    status, other = interior_point(A, b, C)
+    assert status != "Solved" or one_minus_cos(found.p, other) < 1e-8
     assert np.abs(C @ found.p).max(initial=0.0) < 1e-9
     assert found.residuals()["stationary"] < 1e-9, "with the multipliers of the ties"
 
@@ -173,3 +190,9 @@ def test_bad_sets_and_problems():
         tied_matrix_problem([[[1.0], [0.0]]], [[1.0]], [[]])
     with pytest.raises(ValueError, match="solve_matrix: `problem` must be a problem of a matrix"):
         solve_matrix(MarginProblem.from_rows([[1.0]]))
+
+
+@pytest.mark.parametrize("solver", [solve, solve_matrix, solve_nuclear, lambda problem: solve_lq(problem, 3.0)])
+def test_what_is_no_problem(solver):
+    with pytest.raises(ValueError, match=r"solve(_\w+)?: `problem` must be a MarginProblem; saw None"):
+        solver(None)

@@ -55,8 +55,9 @@ def test_tokens_that_keep_attention():
 
 def test_a_set_that_no_direction_keeps():
     """The middle of two kept tokens is as high as they are."""
-    with pytest.raises(NotSeparable):
+    with pytest.raises(NotSeparable) as refused:
         multi_token_svm([[[1.0], [-1.0], [0.0]]], [[1.0]], [{0, 1}], np.log([0.4, 0.4, 0.2]))
+    assert refused.value.witness.is_proof(), refused.value.witness.residuals()
 
 
 def test_shares_that_no_matrix_gives():
@@ -70,8 +71,44 @@ def test_shares_that_no_matrix_gives():
     [
         ([0.0, 0.0], r"`log_attention` must be one number for each of the 3 tokens; saw 'shape \(2,\)'"),
         ([-1.0, -np.inf, -2.0], "`log_attention` must be finite on the sets"),
+        ([-np.inf, -np.inf, -2.0], "`log_attention` must be finite on the sets"),
+        (["a", "b", "c"], "`log_attention` must be one number for each of the 3 tokens; saw"),
     ],
 )
 def test_bad_shares(shares, message):
     with pytest.raises(ValueError, match="multi_token_svm: " + message):
         multi_token_svm(BAG, [[1.0, 1.0]], [{0, 1}], shares)
+
+
+@pytest.mark.parametrize(
+    "attention, message",
+    [
+        (np.array([0.5]), r"`attention` must be one number for each of the 3 tokens; saw 'shape \(1,\)'"),
+        (None, "`attention` must be one number for each of the 3 tokens"),
+        ([np.nan, 1.0, 0.0], "`attention` must be shares of at least 0 that sum to 1 in each bag"),
+        ([2.0, -1.0, 0.0], "`attention` must be shares of at least 0 that sum to 1 in each bag"),
+        ([1.0, 1.0, 0.0], "`attention` must be shares of at least 0 that sum to 1 in each bag"),
+    ],
+)
+def test_bad_attention(attention, message):
+    with pytest.raises(ValueError, match="attended_sets: " + message):
+        attended_sets(BAG, attention)
+
+
+def test_sets_of_any_kind():
+    """Repeated tokens and iterators say the same as sets; the refusal names the function that was called."""
+    shares = np.log([0.6, 0.3, 0.1])
+    finite = [multi_token_svm(BAG, [[1.0, 1.0]], [one], shares).finite for one in ({0, 1}, [1, 0, 1], iter([0, 1]))]
+    assert_allclose(finite, np.broadcast_to(finite[0], np.shape(finite)), rtol=0, atol=0)
+    with pytest.raises(ValueError, match=r"multi_token_svm: `sets\[0\]` must hold indices below 3"):
+        multi_token_svm(BAG, [[1.0, 1.0]], [{5}], shares)
+
+
+def test_all_tokens_kept_is_a_finite_matter():
+    found = multi_token_svm([[[2.0], [1.0]]], [[1.0]], [{0, 1}], np.log([0.75, 0.25]))
+    assert_allclose(found.finite, [[np.log(3)]])
+    W = np.array([[9.0]])
+    assert found.length(W) == 0
+    assert_allclose(found.prediction(W), found.finite)
+    with pytest.raises(ValueError, match=r"MultiToken: `W` must be a matrix of shape \(1, 1\)"):
+        found.length(np.ones((3, 3)))

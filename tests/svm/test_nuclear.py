@@ -63,7 +63,7 @@ def test_against_a_semidefinite_program(seed):
         assert refused.value.witness.is_proof()
         return
     found = solve_nuclear(problem)
-    assert found.is_optimal(1e-8)
+    assert found.is_optimal(1e-8), found.residuals()
     assert found.norm <= short.singular_values.sum() * (1 + 1e-9)
     other = by_semidefinite_program(written_out(values, queries, selection), found.W.shape)
     assert np.isnan(other) or found.norm == pytest.approx(other, rel=1e-6)
@@ -151,6 +151,20 @@ def test_a_system_that_lost_its_sign_ends_the_path():
     points = list(path(np.eye(2), np.eye(2), np.ones(2), np.eye(2)))
     assert 5 < len(points) < 80
     assert min(abs(np.trace(point.W) - 2) for point in points) < 1e-8
+
+
+@pytest.mark.parametrize(
+    "start, message",
+    [
+        (np.zeros((2, 2)), "be what solve_matrix returns"),
+        (solve_matrix(matrix_problem([[[1.0], [0.0]]], [[1.0]], [0])), "be the solution of the same problem"),
+        (solve_matrix(matrix_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [1])), "be the solution of the same"),
+    ],
+)
+def test_another_start_is_refused(start, message):
+    problem = matrix_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [0])
+    with pytest.raises(ValueError, match="solve_nuclear: `start` must " + message):
+        solve_nuclear(problem, start)
 
 
 def test_ties_are_refused():

@@ -7,7 +7,8 @@ import gzip
 import pytest
 
 from keytokens import OutputError
-from keytokens.tables import read_table, table_writer, write_table
+from keytokens.tables import read_table, table_writer, write_table, writing
+from keytokens.tables.kinds import compressed
 
 COLUMNS = {"text": ["a, b", 'say "c"', "two\nlines", "é 我", "\ud800"], "n": [1, 0, 1, 0, 5]}
 
@@ -88,6 +89,27 @@ def test_nothing_half_written(tmp_path, ending):
         put()
     assert [file.name for file in tmp_path.iterdir()] == [target.name]
     assert target.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
+def test_a_packed_file_is_closed_after_a_failure(tmp_path, monkeypatch, ending):
+    """Left open it would write its last bytes when it is collected, into a file that is closed by then."""
+    opened = []
+
+    def watched(*given):
+        opened.append(compressed(*given))
+        return opened[0]
+
+    def put():
+        with table_writer(str(tmp_path / f"t.csv.{ending}")) as write:
+            write({"a": [1]})
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(writing, "compressed", watched)
+    with pytest.raises(ZeroDivisionError):
+        put()
+    assert opened[0].closed
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_standard_output_gets_every_batch_at_once(capsysbinary):

@@ -221,3 +221,14 @@ def test_limits_go_on_for_ever():
     limits = Limits((1, 5), (4, 2, 3))
     assert [limits.least(n) for n in range(1, 6)] == [4, 2, 3, 3, 3]
     assert [limits.least_on_the_way(n) for n in range(1, 6)] == [2, 2, 3, 3, 3]
+    assert [Limits((1, 1), (4, 2, 3)).least_on_the_way(n) for n in (1, 2, 5)] == [4, 2, 3]
+
+
+def test_ngrams_longer_than_any_text():
+    """Where no n-gram is left, none that is longer is looked for."""
+    texts = ["a b c d", "a b c", "b c d", "e"]
+    for min_df in ((1, 2), (1, 1), (5,)):
+        vocabulary, counts = build(texts, Limits((1, 10**20), min_df), 1)
+        expected, matrix = build(texts, Limits((1, 5), min_df), 1)
+        assert vocabulary.tokens == expected.tokens
+        assert (counts != matrix).nnz == 0

@@ -93,6 +93,18 @@ def test_ended_runs_have_decided():
         assert one.both.shape == (2,)
 
 
+@pytest.mark.parametrize("d", [2, 5])
+def test_the_span_of_the_keys_is_enough(d):
+    """Twelve keys of 4 or 25 numbers: the same logits, and what is outside the span stays."""
+    trials, _, start = draw_heads(range(6), 3, 4, d)
+    small, basis = trials.on_span()
+    assert small.keys.shape[-1] == min(12, d * d)
+    within = np.einsum("mk,mkj->mj", start, basis)
+    ends = trials.descend(200, 0.1, start=start), small.descend(200, 0.1, start=within)
+    assert_allclose(small.logits(ends[1]), trials.logits(ends[0]), atol=1e-9)
+    assert_allclose(start + np.einsum("mj,mkj->mk", ends[1] - within, basis), ends[0], atol=1e-9)
+
+
 def test_sets_that_no_direction_keeps_are_left_out():
     """Two kept tokens, and a third between them that has lost all attention: no W does that, so no run is such."""
     bags = Bags.of([[[1.0], [-1.0], [0.0]]])

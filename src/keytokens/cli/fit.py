@@ -39,7 +39,7 @@ def fit(
     text: TextColumn = None,
     label: Annotated[str | None, typer.Option("--label", help="Column with the label; guessed if not given.")] = None,
     ngrams: Annotated[
-        int | None, typer.Option(min=1, help="Longest n-gram, in words.", show_default=_usual("ngrams"))
+        int | None, typer.Option(min=1, max=1000, help="Longest n-gram, in words.", show_default=_usual("ngrams"))
     ] = None,
     counts: Annotated[
         str | None,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ..classifier import KeyTokenClassifier
 from ..errors import InputError
 from ..files import write_whole, writing
+from ..streaming import sealed, unsealed
 from ..tables import as_numbers, given_labels, guess_columns, read_batches, texts_of
 from .bulk import counted
 from .common import say, score_line, show_json
@@ -102,6 +103,8 @@ def fit_flow(
     begin = time.perf_counter()
     partial = output.with_name(f"{output.name}.partial")
     source = flow.source
+    told = {name: value for name, value in options.items() if name != "threads"}
+    scored_as = json.dumps([holdout, memory, source, told], default=repr)
 
     def train(name: str, share: float) -> KeyTokenClassifier:
         if address is not None:
@@ -113,15 +116,15 @@ def fit_flow(
                 memory=memory,
                 folder=partial / name,
                 resume=resume,
-                source=source,
+                source=json.dumps([share, source]),
                 relabel=as_numbers,
             )
 
-    score = _kept_score(partial, resume, source)
+    score = _kept_score(partial, resume, scored_as)
     if score is None and holdout > 0:
         score = _score(train("score", holdout), flow.batches(holdout, seed, held=True))
     if score is not None and address is None:
-        write_whole(partial / "score.json", json.dumps({"source": source, "score": score}).encode("utf-8"))
+        write_whole(partial / "score.json", sealed({"of": scored_as, "score": score}))
     if holdout > 0:
         say(score_line(score), quiet=flow.quiet)
     scored = time.perf_counter()
@@ -166,14 +169,14 @@ def _no_empty(folder: Path) -> Iterator[None]:
             folder.rmdir()
 
 
-def _kept_score(partial: Path, resume: bool, source: str) -> dict[str, Any] | None:
-    """The score of a run that is gone on with."""
+def _kept_score(partial: Path, resume: bool, scored_as: str) -> dict[str, Any] | None:
+    """The score of a run that is gone on with, if it was of the same share, data and options."""
     path = partial / "score.json"
-    if not resume or not path.exists():
+    if not resume or not path.is_file():
         return None
     try:
-        record = json.loads(path.read_bytes())
-        return record["score"] if record["source"] == source else None
+        record = unsealed(path.read_bytes())
+        return record["score"] if record["of"] == scored_as else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -12,9 +12,8 @@ import typer
 
 from ..classifier import KeyTokenClassifier
 from ..core.counts import Float
-from ..errors import InputError
 from ..parallel import cores, ordered_stream
-from ..persist import load
+from ..persist import load_text_model
 from ..tables import Table, guess_columns, labels_of, read_batches, table_writer, texts_of
 from .bulk import counted, free_name, long_document
 from .common import JsonOption, TableFormat, TextColumn, ThreadsOption
@@ -35,9 +34,7 @@ def predict(
 ) -> None:
     """Add the predicted label and its probability to every row. The file may be larger than the memory."""
     check_format(table_format)
-    clf = load(model)
-    if not isinstance(clf, KeyTokenClassifier):
-        raise InputError(f"predict: {str(model)!r} must be a model of texts; saw a {type(clf).__name__}.")
+    clf = load_text_model("predict", model)
     done = _Predictions(clf, text, label)
     batches = done.of(counted(read_batches(data, table_format), "predicting"), threads or cores())
     if json:

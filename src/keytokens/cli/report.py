@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..classifier import KeyTokenClassifier
-from ..errors import InputError
-from ..persist import load
+from ..persist import load_text_model
 from ..report.explorer import MOST_DOCUMENTS
 from ..tables import guess_columns, labels_of, read_table, texts_of
 from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, say, show_json
@@ -40,9 +38,7 @@ def report(
 ) -> None:
     """Write one page that works offline: score, map of the tokens, every text explained, and a field to try."""
     check_format(table_format)
-    clf = load(model)
-    if not isinstance(clf, KeyTokenClassifier):
-        raise InputError(f"report: {str(model)!r} must be a model of texts; saw a {type(clf).__name__}.")
+    clf = load_text_model("report", model)
     clf.threads = threads
     table = read_table(data, table_format)
     text_column, label_column = guess_columns(table, text, label)

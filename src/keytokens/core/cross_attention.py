@@ -52,6 +52,9 @@ def cross_logits(values: Bags, W: Vector, queries: Vector) -> Vector:
     >>> cross_logits(Bags.of([[[1.0, 0.0], [0.0, 1.0]]]), np.array([[2.0], [3.0]]), np.array([[10.0]])).tolist()
     [20.0, 30.0]
     """
+    if np.shape(W) != (values.dim, queries.shape[1]):
+        rule = f"be a matrix of shape {(values.dim, queries.shape[1])}, entries of tokens by entries of queries"
+        raise refusal("cross_logits", "W", rule, f"shape {np.shape(W)}")
     return np.einsum("tj,tj->t", values.rows, values.spread(queries @ W.T))
 
 
@@ -61,7 +64,8 @@ def outer_keys(values: Bags, queries: Vector) -> Bags:
     >>> outer_keys(Bags.of([[[1.0, 2.0]]]), np.array([[10.0, 20.0]])).rows.tolist()
     [[10.0, 20.0, 20.0, 40.0]]
     """
-    products = values.rows[:, :, None] * values.spread(queries)[:, None, :]
+    z = queries_of("outer_keys", queries, len(values))
+    products = values.rows[:, :, None] * values.spread(z)[:, None, :]
     return values.with_rows(products.reshape(len(values.rows), -1))
 
 
@@ -86,6 +90,11 @@ def queries_of(owner: str, queries: Any, size: int) -> Vector:
     return z
 
 
+def _check_loss(owner: str, loss: Any) -> None:
+    if not callable(getattr(loss, "log_abs_slope", None)):
+        raise refusal(owner, "loss", "be a loss of a margin", loss, "for example Logistic()")
+
+
 @dataclass(frozen=True, eq=False)
 class _Cross:
     """Tokens and queries: what the problems below share."""
@@ -94,7 +103,9 @@ class _Cross:
     queries: Vector  # (n, e)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", queries_of(type(self).__name__, self.queries, len(self.values)))
+        owner = type(self).__name__
+        object.__setattr__(self, "values", Bags.of(self.values, owner, "values"))
+        object.__setattr__(self, "queries", queries_of(owner, self.queries, len(self.values)))
 
     @property
     def matrix_shape(self) -> tuple[int, int]:
@@ -138,6 +149,8 @@ class CrossProblem(_Cross):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_scores("CrossProblem", self.scores, self.values)
+        _check_loss("CrossProblem", self.loss)
+        object.__setattr__(self, "scores", np.asarray(self.scores, np.float64))
 
     def read(self, blocks: Blocks) -> Reading:
         return Reading(self.values, cross_logits(self.values, blocks[-1], self.queries), self.scores, self.loss)
@@ -158,6 +171,9 @@ class CrossHeadProblem(_Cross):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "labels", labels_of("CrossHeadProblem", self.labels, len(self.values)))
+        _check_loss("CrossHeadProblem", self.loss)
+        if not isinstance(self.head, Head):
+            raise refusal("CrossHeadProblem", "head", "be a Head", self.head, "see keytokens.core.heads")
 
     def read(self, blocks: Blocks) -> Reading:
         values = self.values
@@ -193,6 +209,7 @@ class CrossJointProblem(_Cross):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "labels", labels_of("CrossJointProblem", self.labels, len(self.values)))
+        _check_loss("CrossJointProblem", self.loss)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:

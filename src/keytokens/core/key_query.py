@@ -38,6 +38,9 @@ class KeyQueryProblem:
     penalty: float = 0.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.inner, (CrossProblem, CrossHeadProblem)):
+            rule = "be a CrossProblem or a CrossHeadProblem"
+            raise refusal("KeyQueryProblem", "inner", rule, type(self.inner).__name__)
         check_number("KeyQueryProblem", "width", self.width, 1, whole=True)
         check_number("KeyQueryProblem", "penalty", self.penalty, 0.0)
 

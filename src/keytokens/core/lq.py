@@ -18,12 +18,15 @@ from ..validate import check_number
 __all__ = ["bregman", "check_exponent", "conjugate", "divergence", "dual", "mirror", "norm"]
 
 Vector = NDArray[np.float64]
+_LARGEST = 1e15  # of an exponent: beyond, q / (q - 1) rounds to 1
 _NEAR = 0.01  # relative difference of two entries below which their divergence is a series
 
 
 def check_exponent(owner: str, q: Any) -> None:
-    """Above 1: for q = 1 the potential has no mirror map."""
+    """Above 1: for q = 1 the potential has no mirror map; and no larger than its conjugate can tell from infinity."""
     check_number(owner, "q", q, 1.0, above=True)
+    if q > _LARGEST:
+        raise refusal(owner, "q", f"be at most {_LARGEST:g}", q)
 
 
 def conjugate(q: float) -> float:
@@ -32,6 +35,7 @@ def conjugate(q: float) -> float:
     >>> conjugate(3.0), conjugate(2.0)
     (1.5, 2.0)
     """
+    check_exponent("conjugate", q)
     return q / (q - 1)
 
 
@@ -41,7 +45,8 @@ def mirror(x: Vector, q: float) -> Vector:
     >>> mirror(np.array([-2.0, 3.0]), 3.0).tolist(), mirror(np.array([-4.0, 9.0]), 1.5).tolist()
     ([-4.0, 9.0], [-2.0, 3.0])
     """
-    return np.sign(x) * np.abs(x) ** (q - 1)
+    check_exponent("mirror", q)
+    return np.asarray(np.sign(x) * np.abs(x) ** (q - 1), np.float64)
 
 
 def norm(x: Vector, q: float) -> float:
@@ -50,8 +55,10 @@ def norm(x: Vector, q: float) -> float:
     >>> norm(np.array([3.0, -4.0]), 2.0)
     5.0
     """
-    top = float(np.abs(x).max(initial=0.0))
-    return top * float(np.sum(np.abs(x / top) ** q)) ** (1 / q) if 0 < top < np.inf else top
+    check_number("norm", "q", q, 1.0)
+    sizes = np.abs(x)
+    top = float(sizes.max(initial=0.0))
+    return top * float(((sizes / top) ** q).sum()) ** (1 / q) if 0 < top < np.inf else top
 
 
 def dual(x: Vector, q: float) -> Vector:
@@ -61,7 +68,7 @@ def dual(x: Vector, q: float) -> Vector:
     ([3.0, 4.0], [3.0, 0.0])
     """
     size = norm(x, q)
-    return size * mirror(x / size, q) if 0 < size < np.inf else np.zeros_like(x)
+    return size * mirror(np.asarray(x) / size, q) if 0 < size < np.inf else np.zeros(np.shape(x))
 
 
 def bregman(a: Any, b: Any, q: float) -> float:
@@ -71,12 +78,22 @@ def bregman(a: Any, b: Any, q: float) -> float:
     (1.0, 2.0)
     """
     check_exponent("bregman", q)
-    x, y = np.ravel(np.asarray(a, np.float64)), np.ravel(np.asarray(b, np.float64))
+    x, y = np.ravel(_finite("bregman", "a", a)), np.ravel(_finite("bregman", "b", b))
     if x.shape != y.shape:
         raise refusal("bregman", "b", f"have as many entries as `a`, {x.size}", f"{y.size} entries")
     zero = y == 0
     apart = (x - y) / np.where(zero, 1.0, y)  # x = y (1 + apart)
     return float(np.sum(np.where(zero, np.abs(x) ** q / q, np.abs(y) ** q * _divergence_of_one(apart, q))))
+
+
+def _finite(owner: str, name: str, x: Any) -> Vector:
+    try:
+        numbers = np.asarray(x, np.float64)
+    except (TypeError, ValueError):
+        raise refusal(owner, name, "be an array of numbers", x) from None
+    if not np.isfinite(numbers).all():
+        raise refusal(owner, name, "be finite", x)
+    return numbers
 
 
 def _divergence_of_one(x: Vector, q: float) -> Vector:
@@ -96,7 +113,9 @@ def divergence(target: Any, point: Any, q: float) -> float:
     (0.0, 1.0)
     """
     check_exponent("divergence", q)
-    a, b = np.asarray(target, np.float64), np.asarray(point, np.float64)
+    a, b = _finite("divergence", "target", target), _finite("divergence", "point", point)
+    if a.size != b.size:
+        raise refusal("divergence", "point", f"have as many entries as `target`, {a.size}", f"{b.size} entries")
     long, size = norm(a, q), norm(b, q)
     if not long:
         raise refusal("divergence", "target", "be a direction other than 0", target)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.directions import angle
-from ..optim import Normalised
-from ..theory.known import joint
 from .figure import OURS, Check, Figure, Table, Tables
-from .joint import PUBLISHED, answers, draw_joint, path_angles, run_of
+from .joint import draw_joint, tables_of
 from .look import BLACK, GREY, Style
 from .walks import cosine, value_at
 
@@ -33,13 +31,7 @@ ANGLES = ("5.54", "2.76", "0.94", "8.0", "0.00")
 
 
 def compute(small: bool) -> Tables:
-    problem = joint(THIRD)
-    return {
-        "run": run_of(problem, Normalised(0.1)),
-        "floor": run_of(problem, PUBLISHED),
-        "path": path_angles(problem, BALLS, 4 if small else 12),
-        "answer": answers(problem),
-    }
+    return tables_of(THIRD, BALLS, small)
 
 
 def draw(tables: Tables) -> Drawing:

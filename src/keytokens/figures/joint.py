@@ -13,6 +13,7 @@ from ..core.selection_loss import Blocks, JointProblem
 from ..optim import Normalised
 from ..paths import joint_path
 from ..svm import MarginProblem, label_svm, relaxed_problem, solve
+from ..theory.known import joint
 from .figure import Table, Tables, table
 from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, Style, plane, ray, sheet, tokens, walk
 from .walks import states
@@ -20,10 +21,21 @@ from .walks import states
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["PUBLISHED", "START", "answers", "draw_joint", "path_angles", "run_of"]
+__all__ = ["PUBLISHED", "START", "answers", "draw_joint", "path_angles", "run_of", "tables_of"]
 
 START = (np.array([-1.0, 0.0]), np.array([0.0, -1.0]))  # v, p
 PUBLISHED = Normalised(0.1, floor=(1e-9, 1e-19))  # the floors of published code, of v and of p
+
+
+def tables_of(third: tuple[float, float], balls: list[tuple[float, float]], small: bool) -> Tables:
+    """Runs without and with the published floors, the path over balls, and the answers, where the third star is so."""
+    problem = joint(third)
+    return {
+        "run": run_of(problem, Normalised(0.1)),
+        "floor": run_of(problem, PUBLISHED),
+        "path": path_angles(problem, balls, 4 if small else 12),
+        "answer": answers(problem),
+    }
 
 
 def run_of(problem: JointProblem, step: Normalised, steps: int = 1000) -> Table:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.selection_loss import SelectionProblem
-from ..theory.known_matrices import cross_spheres
-from ..theory.trials import Trials, on_span
+from ..theory.cross_trials import sphere_ends
 from .figure import OURS, PAPER, Check, Figure, Rule, Table, Tables, table
 from .look import BLUE, GREEN, ORANGE, sheet
 from .spheres import difference
@@ -44,9 +42,7 @@ def _tables(count: int, longer: int = 1) -> Tables:
 
 
 def _runs(n: int, T: int, d: int, count: int, longer: int) -> Table:
-    problems = (cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d) for seed in range(count))
-    trials = Trials.of(on_span(SelectionProblem(one.keys, one.scores)) for one in problems)
-    found = trials.judged(trials.descend(STEPS // longer, longer * LENGTH))
+    found = sphere_ends(n, T, d, range(count), STEPS // longer, longer * LENGTH)
     return table(
         n=np.full(count, n),
         T=np.full(count, T),
@@ -80,7 +76,7 @@ def full() -> Tables:
 
 
 def draw(tables: Tables) -> Drawing:
-    drawing, (left, right) = sheet(2, 3.7)
+    drawing, (left, right) = sheet(2, 4.2)
     shares = tables["shares"]
     for panel, cases, name in ((left, CASES[:3], "n"), (right, (CASES[0], *CASES[3:]), "T")):
         for (n, T), colour, mark in zip(cases, (BLUE, ORANGE, GREEN), "osD", strict=True):
@@ -94,7 +90,7 @@ def draw(tables: Tables) -> Drawing:
         panel.set_xlabel("dimension d")
         panel.set_ylabel("percent of the runs")
         panel.set_title("T = 5 tokens" if name == "n" else "n = 5 inputs")
-        panel.legend(loc="lower right")
+        panel.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08), fontsize=7)
     return drawing
 
 

@@ -26,11 +26,12 @@ FLOOR = """\
 Read off the published picture. As in the published code 2.2e-16 is added to the length of the gradient, so that runs \
 end at |W| of about 60. That matters here: an input that rests on a flat piece of the head, all units off, pulls no \
 more, and without the floor the other inputs go on to |W| = 200 and decide its attention too. So in a sample of ours \
-for d = 4 the mean is 0.13 without the floor, 0.04 with it. A few runs make most of a mean: up to twice is let pass."""
+for d = 4 the mean is 0.13 without the floor, 0.04 with it. A few runs make most of a mean: with less than 500 of \
+them up to twice is let pass."""
 IDENTITY = "No matter of luck: the finite part is the projection of W on the rows that tie the kept tokens."
 DIMENSIONS = (4, 6, 8, 10)
 AT = (10, 50, 100, 200, 400, 700, 1000, 1500, 2001)
-BLOCK = 125  # problems at a time
+BLOCK = 250  # problems at a time
 NAMES = ("both", "direction", "one")
 SAID = ("direction and finite part", "direction, all kept tokens", "one token an input")
 # 1 - cos at the end, read off the published picture: direction and finite part, direction, one token
@@ -123,7 +124,8 @@ def checks(tables: Tables) -> list[Check]:
 
 def _mean(runs: Table, d: int, k: int) -> Check:
     here, expected = runs[NAMES[k]][runs["d"] == d], PUBLISHED[d][k]
-    wide = max(WIDE * standard_error(here, 500), expected)
+    # the picture is read to 0.005
+    wide = max(WIDE * standard_error(here, 500), 0.005 if len(here) >= 500 else expected)
     return Check(f"mean 1 − cos, {SAID[k]}, d = {d}", here.mean(), expected, wide, CODE, FLOOR)
 
 

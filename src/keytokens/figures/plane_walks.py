@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["STEPS", "drawn", "shared_checks", "tables_of"]
+__all__ = ["STEPS", "Expected", "checks_of", "drawn", "tables_of"]
 
 STEPS, LENGTH = 2000, 0.1
 REACH = 5.4  # of the panels, as a logarithm
@@ -116,7 +117,7 @@ def drawn(tables: Tables, lines: bool = False) -> Drawing:
         _input(panel, tables, i, lines)
     _speeds(axes[2], tables)
     handles, labels = axes[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside upper center", ncols=3)
+    drawing.legend(handles, labels, loc="outside upper center", ncols=4 if lines else 3)
     return drawing
 
 
@@ -132,9 +133,10 @@ def _input(panel: Axes, tables: Tables, i: int, lines: bool) -> None:
     for nuclear, style in enumerate((FROBENIUS, NUCLEAR)):
         here = (targets["bag"] == i) & (targets["nuclear"] == nuclear)
         toward = np.array([targets["x1"][here][0], targets["x2"][here][0]])
-        ray(panel, toward, style, f"W z, {('Frobenius', 'nuclear')[nuclear]} norm")
+        name = f"{('Frobenius', 'nuclear')[nuclear]} norm"
+        ray(panel, toward, style, f"W z, {name}")
         if lines:
-            _line(panel, toward, tokens, i, style)
+            _line(panel, toward, tokens, i, style, f"line between, {name}")
     for number, style in enumerate(WALKS):
         mine = (paths["run"] == number) & (paths["bag"] == i)
         path = _near(np.column_stack([paths["x1"][mine], paths["x2"][mine]]))
@@ -154,7 +156,7 @@ def _tokens(panel: Axes, tokens: Table, i: int) -> None:
         panel.plot(*points.T, mark, color=colour, markersize=size, label=name, zorder=5)
 
 
-def _line(panel: Axes, toward: Vector, tokens: Table, i: int, style: Style) -> None:
+def _line(panel: Axes, toward: Vector, tokens: Table, i: int, style: Style, label: str) -> None:
     """Half way between the best token and the next, across the direction."""
     here = tokens["bag"] == i
     logits = np.column_stack([tokens["x1"][here], tokens["x2"][here]]) @ toward
@@ -162,7 +164,7 @@ def _line(panel: Axes, toward: Vector, tokens: Table, i: int, style: Style) -> N
     middle = (logits[best].min() + logits[~best].max()) / 2 * toward / (toward @ toward)
     side = np.array([-toward[1], toward[0]]) / np.linalg.norm(toward)
     ends = _near(middle + np.outer(np.sinh(np.linspace(-9.0, 9.0, 200)), side))
-    panel.plot(*ends.T, color=style.color, linestyle=":", linewidth=1.0, scalex=False, scaley=False)
+    panel.plot(*ends.T, color=style.color, linestyle=":", linewidth=1.0, scalex=False, scaley=False, label=label)
 
 
 def _speeds(panel: Axes, tables: Tables) -> None:
@@ -183,8 +185,18 @@ With the penalty of published code, 2.2e-16 (|K|² + |Q|²), the factors stop gr
 the direction stays a little way from the limit; without it the run goes on."""
 
 
-def shared_checks(tables: Tables, penalised: tuple[str, str]) -> list[Check]:
-    """That each parametrisation goes to its own norm; `penalised`: 1 - cos to both solutions under the penalty."""
+@dataclass(frozen=True)
+class Expected:
+    """The numbers of one problem; pairs are of the Frobenius and the nuclear solution."""
+
+    norms: tuple[str, str]
+    ranks: tuple[int, int]
+    apart: str  # 1 - cos between the two
+    penalised: tuple[str, str]  # 1 - cos of (K, Q) to both, with the penalty
+
+
+def checks_of(tables: Tables, expected: Expected) -> list[Check]:
+    """That each parametrisation goes to its own norm; and the solutions of both, in numbers."""
     answer, found = tables["answer"], tables["distances"]
     end = {number: {key: found[key][found["run"] == number][-1] for key in found} for number in range(3)}
     wide = answer["apart"][0] / 2
@@ -197,9 +209,14 @@ def shared_checks(tables: Tables, penalised: tuple[str, str]) -> list[Check]:
             "1 − cos of (K, Q) to the Frobenius solution", end[1]["to_frobenius"], wide, 0, PAPER, rule=Rule.AT_LEAST
         ),
         Check.printed(
-            "1 − cos of (K, Q) to the nuclear one, penalty", end[2]["to_nuclear"], penalised[0], OURS, PENALTY
+            "1 − cos of (K, Q) to the nuclear one, penalty", end[2]["to_nuclear"], expected.penalised[1], OURS, PENALTY
         ),
-        Check.printed("... to the Frobenius one", end[2]["to_frobenius"], penalised[1], OURS, PENALTY),
+        Check.printed("... to the Frobenius one", end[2]["to_frobenius"], expected.penalised[0], OURS, PENALTY),
         Check("duality gap of the nuclear solution", answer["gap"][0], 1e-8, 0, OURS, rule=Rule.AT_MOST),
         Check("residual of the Frobenius solution", answer["residual"][0], 1e-9, 0, OURS, rule=Rule.AT_MOST),
+        Check.printed("Frobenius norm of its solution", answer["frobenius"][0], expected.norms[0], OURS),
+        Check.printed("nuclear norm of its solution", answer["nuclear"][0], expected.norms[1], OURS),
+        Check("rank of the Frobenius solution", answer["frobenius_rank"][0], expected.ranks[0], 0, OURS),
+        Check("rank of the nuclear solution", answer["nuclear_rank"][0], expected.ranks[1], 0, OURS),
+        Check.printed("1 − cos between the two", answer["apart"][0], expected.apart, OURS),
     ]

@@ -18,7 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from ..core.lq import check_exponent, conjugate, mirror, norm
-from ..core.selection_loss import Blocks, Scaled, Vector, log_abs
+from ..core.selection_loss import Blocks, Vector, log_abs
+from ..errors import refusal
 from .descents import Descent, DescentState, blocks_of
 
 __all__ = ["MirrorDescent", "MirrorState"]
@@ -32,10 +33,15 @@ class MirrorState(DescentState):
     q: float = 2.0
 
     @cached_property
+    def sizes(self) -> tuple[float, ...]:
+        """|g|_r of each block, less its scale."""
+        r = conjugate(self.q)
+        return tuple(norm(down.array, r) for down in self.descent)
+
+    @cached_property
     def log_sizes(self) -> Vector:
         """log |g|_r of each block."""
-        r = conjugate(self.q)
-        return np.array([down.log_scale + float(log_abs(norm(down.array, r))) for down in self.descent])
+        return log_abs(np.array(self.sizes)) + [down.log_scale for down in self.descent]
 
     @property
     def norm(self) -> float:
@@ -60,6 +66,10 @@ class MirrorDescent(Descent):
 
     def __post_init__(self) -> None:
         check_exponent("MirrorDescent", self.q)
+        if not callable(getattr(self.problem, "descent", None)):
+            raise refusal("MirrorDescent", "problem", "have a descent, as CrossProblem has", self.problem)
+        if not callable(getattr(self.step_rule, "lengths", None)):
+            raise refusal("MirrorDescent", "step_rule", "be a step rule", self.step_rule, "for example Normalised(0.1)")
 
     def init(self, start: Vector | Sequence[Vector]) -> MirrorState:
         blocks = blocks_of("MirrorDescent", self.problem, start)
@@ -68,12 +78,8 @@ class MirrorDescent(Descent):
     def step(self, state: DescentState) -> MirrorState:
         assert isinstance(state, MirrorState)
         t = state.t + 1
-        moves = zip(state.mirrors, self.step_rule.lengths(state, t), state.descent, strict=True)
-        mirrors = tuple(block + length * self._unit(down) for block, length, down in moves)
+        moves = zip(state.mirrors, self.step_rule.lengths(state, t), state.descent, state.sizes, strict=True)
+        mirrors = tuple(block + length * (down.array / (size or 1.0)) for block, length, down, size in moves)
         blocks = tuple(mirror(block, conjugate(self.q)) for block in mirrors)
         moved = not all(map(np.array_equal, mirrors, state.mirrors))
         return MirrorState(self.problem, blocks, t, moved, mirrors, self.q)
-
-    def _unit(self, down: Scaled) -> Vector:
-        """g/|g|_r; zeros for zero."""
-        return down.array / (norm(down.array, conjugate(self.q)) or 1.0)

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..classifier import KeyTokenClassifier
-from ..errors import InputError
 from ..files import sync_folder, write_new
-from ..persist import load
+from ..persist import load, load_text_model
 from ..report.explorer import explorer_parts
 from .store import NotThere, Store, check_names
 
@@ -45,9 +44,7 @@ def write_model(folder: Path, clf: KeyTokenClassifier, name: str, parts: Mapping
 
 def take_in(store: Store, model: Path) -> str:
     """Copy a model directory into the store, once: its id there is that of its contents."""
-    clf = load(model)
-    if not isinstance(clf, KeyTokenClassifier):
-        raise InputError(f"serve: {str(model)!r} must be a model of texts; saw a {type(clf).__name__}.")
+    clf = load_text_model("serve", model)
     check_names("labels", clf.classes_.tolist())
     id = hashlib.sha256((model / "model.json").read_bytes()).hexdigest()[:16]
     if not any(record["id"] == id for record in store.models()):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..core.lq import check_exponent, conjugate, divergence, dual, mirror, norm
 from ..validate import check_number
-from .problem import MarginProblem
+from .problem import MarginProblem, check_problem
 from .solution import MarginSolution, NotSolved
 from .solver import CERTIFIED, one_thread, solve
 
@@ -93,6 +93,7 @@ def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> L
     >>> solve_lq(problem, 1.5).is_optimal(1e-12)
     True
     """
+    check_problem("solve_lq", problem)
     check_exponent("solve_lq", q)
     check_number("solve_lq", "tolerance", tolerance, 0.0, above=True)
     euclidean = solve(problem)

@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from ..core.bags import Bags, flat_sets
 from ..core.cross_attention import queries_of
 from ..errors import NotSeparable, refusal
-from .problem import MarginProblem
+from .problem import MarginProblem, check_problem
 from .solution import MarginSolution, Witness
 from .solver import CERTIFIED, solve
 
@@ -124,6 +124,7 @@ def _problem(bags: Bags, z: Vector, first: Index, tied: Index) -> MarginProblem:
 
 def factors(owner: str, problem: MarginProblem) -> tuple[Kronecker, Kronecker]:
     """Rows and ties of a problem of a matrix."""
+    check_problem(owner, problem)
     if not (isinstance(problem.inequalities, Kronecker) and isinstance(problem.equalities, Kronecker)):
         cure = "make it with matrix_problem or tied_matrix_problem"
         raise refusal(owner, "problem", "be a problem of a matrix", "rows of one piece", cure)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
-from ..core.bags import Bags
+from ..core.bags import Bags, flat_sets
 from ..errors import refusal
 from .matrix import Kronecker, MatrixSolution, factors, solve_matrix, tied_matrix_problem
 from .solution import NotSolved
@@ -28,15 +28,19 @@ Vector = NDArray[np.float64]
 KEPT, LOST = 1e-3, 1e-6  # attention above and at most: between them a run has not decided
 
 
-def attended_sets(bags: Bags, attention: Vector) -> list[set[int]] | None:
+def attended_sets(values: Any, attention: Any) -> list[set[int]] | None:
     """The tokens of each bag with attention above 1e-3; None where a token is in between or none is at most 1e-6.
 
     >>> bags = Bags.of([[[0.0], [1.0], [2.0]]])
     >>> attended_sets(bags, np.array([0.4, 0.6, 1e-9])), attended_sets(bags, np.array([0.5, 0.5, 1e-4]))
     ([{0, 1}], None)
     """
-    kept = attention > KEPT
-    if (~kept & (attention > LOST)).any() or kept.all():
+    bags = Bags.of(values, "attended_sets", "values")
+    shares = _numbers("attended_sets", "attention", attention, len(bags.rows))
+    if not (shares >= 0).all() or not np.allclose(bags.sum(shares), 1.0, rtol=0, atol=KEPT):
+        raise refusal("attended_sets", "attention", "be shares of at least 0 that sum to 1 in each bag", attention)
+    kept = shares > KEPT
+    if (~kept & (shares > LOST)).any() or kept.all():
         return None
     return [set(np.flatnonzero(kept[bags.bag == i]).tolist()) for i in range(len(bags))]
 
@@ -55,8 +59,11 @@ class MultiToken:
     finite: Vector  # (d, e)
 
     def length(self, W: Vector) -> float:
-        """R = argmin |W_fin + R W_dir - W|."""
-        return float(np.vdot(W - self.finite, self.direction.W)) / float(np.vdot(self.direction.p, self.direction.p))
+        """R = argmin |W_fin + R W_dir - W|; 0 where all tokens are kept, so that W_dir = 0."""
+        if np.shape(W) != self.finite.shape:
+            raise refusal("MultiToken", "W", f"be a matrix of shape {self.finite.shape}", f"shape {np.shape(W)}")
+        size = float(np.vdot(self.direction.p, self.direction.p))
+        return float(np.vdot(W - self.finite, self.direction.W)) / size if size else 0.0
 
     def prediction(self, W: Vector) -> Vector:
         """W_fin + R W_dir, R fitted to W."""
@@ -74,23 +81,33 @@ def multi_token_svm(
     >>> found.direction.W.tolist(), found.finite.tolist(), found.prediction(np.array([[7.0]])).tolist()
     ([[1.0]], [[0.0]], [[7.0]])
     """
-    bags = Bags.of(values, "multi_token_svm", "values")
-    problem = tied_matrix_problem(bags, queries, sets)
-    shares = np.asarray(log_attention, np.float64)
-    if shares.shape != (len(bags.rows),):
-        rule = f"be one number for each of the {len(bags.rows)} tokens"
-        raise refusal("multi_token_svm", "log_attention", rule, f"shape {shares.shape}")
-    listed = [sorted(tokens) for tokens in sets]
-    firsts = [shares[bags.starts[i] + tokens[0]] for i, tokens in enumerate(listed)]
-    wanted = [firsts[i] - shares[bags.starts[i] + t] for i, tokens in enumerate(listed) for t in tokens[1:]]
-    finite = _shortest(factors("multi_token_svm", problem)[1], np.array(wanted, np.float64))
-    return MultiToken(tuple(map(tuple, listed)), solve_matrix(problem), finite)
+    owner = "multi_token_svm"
+    bags = Bags.of(values, owner, "values")
+    shares = _numbers(owner, "log_attention", log_attention, len(bags.rows))
+    bag, token = flat_sets(owner, "sets", sets, bags.sizes, "bag")
+    kept = shares[bags.starts[bag] + token]
+    if not np.isfinite(kept).all():
+        raise refusal(owner, "log_attention", "be finite on the sets", kept.tolist())
+    begins = np.diff(bag, prepend=-1) > 0
+    wanted = (kept[begins][bag] - kept)[~begins]
+    listed = tuple(tuple(token[bag == i].tolist()) for i in range(len(bags)))
+    problem = tied_matrix_problem(bags, queries, listed)
+    return MultiToken(listed, solve_matrix(problem), _shortest(factors(owner, problem)[1], wanted))
+
+
+def _numbers(owner: str, name: str, given: Any, size: int) -> Vector:
+    """(size,) as numbers, one a token."""
+    try:
+        numbers = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise refusal(owner, name, f"be one number for each of the {size} tokens", given) from None
+    if numbers.shape != (size,):
+        raise refusal(owner, name, f"be one number for each of the {size} tokens", f"shape {numbers.shape}")
+    return numbers
 
 
 def _shortest(ties: Kronecker, wanted: Vector) -> Vector:
     """The shortest W with <tie_j, W> = wanted_j, by the Gram matrix of the ties, refined with the ties themselves."""
-    if not np.isfinite(wanted).all():
-        raise refusal("multi_token_svm", "log_attention", "be finite on the sets", wanted.tolist())
     gram, weights = ties.gram(), np.zeros(len(wanted))
     for _ in range(3 if len(wanted) else 0):
         weights += lstsq(gram, wanted - ties.times(ties.transposed_times(weights)))[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ def solve_nuclear(problem: MarginProblem, start: MatrixSolution | None = None) -
     rows, ties = factors("solve_nuclear", problem)
     if len(ties):
         raise refusal("solve_nuclear", "problem", "have no ties", f"{len(ties)} ties", "use solve_matrix")
-    short = solve_matrix(problem) if start is None else start
+    short = solve_matrix(problem) if start is None else _checked_start(problem, rows, start)
     if not problem.b.any():
         return NuclearSolution(problem, np.zeros(rows.shape), np.zeros(len(rows)))
     with one_thread():
@@ -117,6 +118,15 @@ def solve_nuclear(problem: MarginProblem, start: MatrixSolution | None = None) -
             "precision. Scale or centre the values, or drop inputs that are almost contradictory."
         )
     return found
+
+
+def _checked_start(problem: MarginProblem, rows: Kronecker, start: Any) -> MatrixSolution:
+    """A solution whose W satisfies the rows of this problem."""
+    if not isinstance(start, MatrixSolution):
+        raise refusal("solve_nuclear", "start", "be what solve_matrix returns", start)
+    if start.p.size != rows.dim or (problem.times(start.p) < problem.b - GAP).any():
+        raise refusal("solve_nuclear", "start", "be the solution of the same problem", "that of another one")
+    return start
 
 
 def _followed(problem: MarginProblem, rows: Kronecker, W: Vector) -> NuclearSolution:

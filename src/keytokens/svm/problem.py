@@ -18,7 +18,7 @@ from ..core.bags import LARGEST, Bags, flat_sets
 from ..errors import refusal
 from .rows import Dense, Differences, Rows
 
-__all__ = ["MarginProblem"]
+__all__ = ["MarginProblem", "check_problem"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -139,6 +139,11 @@ class MarginProblem:
     def rows(self, index: Sequence[int] | Index) -> Vector:
         """These rows of A."""
         return self.inequalities.rows(np.asarray(index, np.intp))
+
+
+def check_problem(owner: str, problem: Any) -> None:
+    if not isinstance(problem, MarginProblem):
+        raise refusal(owner, "problem", "be a MarginProblem", problem, "MarginProblem.from_rows makes one of a matrix")
 
 
 def _matrix(owner: str, name: str, values: Any) -> Vector:

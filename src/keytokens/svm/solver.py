@@ -23,7 +23,7 @@ from threadpoolctl import ThreadpoolController
 from ..errors import NotSeparable, refusal
 from ..validate import check_number
 from .active import ActiveSet, Contradiction, polished
-from .problem import MarginProblem
+from .problem import MarginProblem, check_problem
 from .rows import Rows
 from .solution import MarginSolution, NotSolved, Witness
 
@@ -89,6 +89,7 @@ def solve(
     >>> solution.is_optimal(1e-12)
     True
     """
+    check_problem("solve", problem)
     check_number("solve", "tolerance", tolerance, 0.0, above=True)
     first = _given_rows(problem, start)
     # One thread: the same bits everywhere, and many small products that threads would only slow down.

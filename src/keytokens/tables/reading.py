@@ -34,7 +34,8 @@ def read_table(source: str, kind: str | None = None, called: str | None = None) 
     """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
     if Path(source).is_dir():
         return _joined(list(_read_folder(Path(source), kind, BATCH)), _name(source, called))
-    kind, name = kind or kind_of(source), _name(source, called)
+    name = _name(source, called)
+    kind = kind or _kind_of_source(source, name)
     return _joined(list(_some(_pieces(source, kind, name, BATCH, whole=True), name)), name)
 
 
@@ -43,7 +44,8 @@ def read_batches(source: str, kind: str | None = None, called: str | None = None
     if Path(source).is_dir():
         yield from _read_folder(Path(source), kind, rows)
         return
-    kind, name = kind or kind_of(source), _name(source, called)
+    name = _name(source, called)
+    kind = kind or _kind_of_source(source, name)
     if kind != "jsonl":
         yield from _some(_pieces(source, kind, name, rows), name)
     elif Path(source).is_file():
@@ -51,6 +53,16 @@ def read_batches(source: str, kind: str | None = None, called: str | None = None
     else:  # a stream that flows once
         with seekable(source, name) as spool:
             yield from _same_columns(source, name, rows, spool)
+
+
+def _kind_of_source(source: str, name: str) -> str:
+    """By the name of what is there: a path that leads nowhere may be spelled wrong, whatever it ends in."""
+    try:
+        return kind_of(source)
+    except DataError:
+        if not os.path.exists(source):
+            raise DataError(f"{name}: cannot be read: no such file or directory.") from None
+        raise
 
 
 def _read_folder(folder: Path, kind: str | None, rows: int) -> Iterator[Table]:

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -55,9 +55,9 @@ def _file(target: str) -> Iterator[IO[bytes]]:
         return
     with replacing(Path(target)) as file:
         packed = compressed(file, target)
-        yield packed
-        if packed is not file:
-            packed.close()
+        # closed after a failure too, while the file that takes its last bytes is open
+        with nullcontext() if packed is file else packed:
+            yield packed
 
 
 def _put(file: IO[bytes], text: str) -> None:

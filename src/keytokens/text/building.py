@@ -64,7 +64,8 @@ class Limits:
 
     def least_on_the_way(self, order: int) -> int:
         """A node of `order` words in fewer texts leads nowhere: an n-gram is no more frequent than its parts."""
-        return min(self.least(longer) for longer in range(order, max(order, self.ngrams[1]) + 1))
+        last = min(self.ngrams[1], len(self.min_df))  # longer ones have the last limit
+        return min(self.least(longer) for longer in range(order, max(order, last) + 1))
 
     @property
     def orders(self) -> range:
@@ -199,6 +200,9 @@ def build_from(
     for order in limits.orders:
         grams.append(_merge(shard.tallies, limits.least_to_keep(order), threads))
         shard = next_tallies(shard, grams[-1], limits, threads, shelves)
+        if not len(grams[-1].keys):  # nothing longer either
+            shard.tallies.close()
+            break
     shard.texts.close()
     if shard.nodes is not None:
         shard.nodes.close()

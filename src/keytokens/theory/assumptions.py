@@ -32,6 +32,7 @@ __all__ = [
     "draw_equal_scores",
     "equal_scores",
     "falls",
+    "is_separable",
     "log_missed",
     "slopes",
     "step_limit",
@@ -109,13 +110,22 @@ def equal_scores(problem: SelectionProblem) -> bool:
 
 def best_solution(problem: SelectionProblem) -> MarginSolution:
     """The max-margin problem of the tokens with the largest scores; NotSeparable if no direction lets them win."""
-    return solve(MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores)))
+    return solve(_best_rows(problem))
 
 
 def can_win(problem: SelectionProblem) -> bool:
     """Whether some direction separates the tokens with the largest scores from the others."""
+    return is_separable(_best_rows(problem))
+
+
+def _best_rows(problem: SelectionProblem) -> MarginProblem:
+    return MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores))
+
+
+def is_separable(rows: MarginProblem) -> bool:
+    """Whether some direction meets all the rows."""
     try:
-        best_solution(problem)
+        solve(rows)
     except NotSeparable:
         return False
     return True

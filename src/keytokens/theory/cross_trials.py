@@ -7,7 +7,8 @@ s'gamma all the same, since 1'relu(V'r) is its own slope times r.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,22 @@ from ..core.bags import Bags, Vector
 from ..core.cross_attention import CrossProblem
 from ..core.heads import Head
 from ..core.selection_loss import SelectionProblem
-from .trials import Trials
+from .known_matrices import cross_spheres
+from .trials import Endings, Trials, on_span
 
-__all__ = ["HeadTrials", "Relu", "cross_trials", "descend_factors", "softmax_first"]
+__all__ = ["HeadTrials", "Relu", "cross_trials", "descend_factors", "softmax_first", "sphere_ends"]
 
 
 def cross_trials(problems: Iterable[CrossProblem]) -> Trials:
     """Problems of one shape, stacked; p is W row by row."""
     return Trials.of(SelectionProblem(one.keys, one.scores, one.loss) for one in problems)
+
+
+def sphere_ends(n: int, T: int, d: int, seeds: Iterable[int], steps: int = 1200, length: float = 0.2) -> Endings:
+    """What becomes of normalised descent on W from 0 on random problems (`cross_spheres`), one for each seed."""
+    problems = (cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d) for seed in seeds)
+    trials = Trials.of(on_span(SelectionProblem(one.keys, one.scores)) for one in problems)
+    return trials.judged(trials.descend(steps, length))
 
 
 def descend_factors(
@@ -91,13 +100,24 @@ class HeadTrials(Trials):
         keys = (values[..., :, None] * queries[:, :, None, None, :]).reshape(m, n, T, -1)
         return cls(keys, np.zeros((m, n, T)), loss, values, labels, V)
 
+    @cached_property
+    def _units(self) -> Vector:
+        """(h, T, m, n) V'x of every token. Units first: sums over the first axes are the fast ones."""
+        return np.ascontiguousarray(np.matmul(self.values, self.V[:, None]).transpose(3, 2, 0, 1))
+
     def scores_at(self, a: Vector) -> Vector:
-        """Y_i psi'(X_i's_i)'x_it."""
-        attention = softmax_first(a).transpose(1, 2, 0)  # (m, n, T)
-        pooled = np.matmul(attention[:, :, None, :], self.values)[:, :, 0]
-        slopes = np.matmul((np.matmul(pooled, self.V) > 0).astype(np.float64), self.V.transpose(0, 2, 1))
-        scores = np.matmul(self.values, (self.labels[..., None] * slopes)[..., None])[..., 0]
-        return np.ascontiguousarray(scores.transpose(2, 0, 1))
+        """Y_i psi'(X_i's_i)'x_it: V'x_it summed over the units that are on at the pooled token."""
+        on = ((self._units * softmax_first(a)).sum(axis=1, keepdims=True) > 0).astype(np.float64)
+        return np.asarray(self.labels * (on * self._units).sum(axis=0), np.float64)
+
+    def on_span(self) -> tuple[HeadTrials, Vector]:
+        """The same trials in coordinates of the spans of their keys, and the orthonormal columns (m, d, k) of these.
+
+        What a start has outside, no step changes and no logit sees.
+        """
+        basis, corner = np.linalg.qr(self.keys.reshape(len(self), -1, self.keys.shape[-1]).transpose(0, 2, 1))
+        keys = np.ascontiguousarray(corner.transpose(0, 2, 1)).reshape(*self.keys.shape[:3], -1)
+        return replace(self, keys=keys), basis
 
     def bags(self, which: int) -> Bags:
         return Bags.of(self.values[which])

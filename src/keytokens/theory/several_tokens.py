@@ -51,12 +51,14 @@ def _draw(rng: np.random.Generator, n: int, T: int, d: int) -> tuple[Vector, ...
 
 def ended_runs(seeds: range, n: int, T: int, d: int, eta: float, at: tuple[int, ...]) -> Iterator[Ended]:
     """The runs that end with every token either above 1e-3 or at most 1e-6 of attention, and with separable sets."""
-    trials, queries, p = draw_heads(seeds, n, T, d)
-    path, done = [], 0
+    trials, queries, start = draw_heads(seeds, n, T, d)
+    small, basis = trials.on_span()
+    first = np.einsum("mk,mkj->mj", start, basis)
+    y, path, done = first, [], 0
     for t in at:
-        p, done = trials.descend(t - done, eta, start=p, floor=EPSILON), t
-        path.append(p)
-    logits = trials.logits(p)
+        y, done = small.descend(t - done, eta, start=y, floor=EPSILON), t
+        path.append(start + np.einsum("mj,mkj->mk", y - first, basis))
+    logits = trials.logits(path[-1])
     attention = softmax_first(logits).transpose(1, 2, 0).reshape(len(trials), -1)
     for k, seed in enumerate(seeds):
         found = _ended(seed, trials.bags(k), queries[k], attention[k], [p[k] for p in path])

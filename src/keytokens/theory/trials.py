@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from ..core.bags import Bags, Index, Vector
 from ..core.directions import misalignment
 from ..core.selection_loss import MarginLoss, SelectionProblem, log_abs
-from ..errors import NotSeparable, refusal
+from ..errors import refusal
 from ..selection import local_optimum
-from ..svm import MarginProblem, solve
 from ..validate import check_number
+from .assumptions import can_win
 
 __all__ = ["SATURATED", "Endings", "Trials", "on_span"]
 
@@ -92,13 +92,13 @@ class Trials:
     def descents(self, p: Vector) -> tuple[Vector, Vector]:
         """Minus the gradients: unit vectors (m, d), zeros where the gradient is zero, and log lengths (m,)."""
         a = self.logits(p)
-        chosen = a.argmax(axis=0)[None]  # the first where several tie
-        a -= np.take_along_axis(a, chosen, axis=0)
+        m, n, T, d = self.keys.shape
+        chosen = a.argmax(axis=0) * (m * n) + np.arange(m * n).reshape(m, n)  # places; the first where several tie
+        a -= a.take(chosen)
         pull, log_scale = self._pull(a, chosen, self.scores_at(a))
         top = log_scale.max(axis=1)
         top = np.where(np.isfinite(top), top, 0.0)
         pull *= np.exp(log_scale - top[:, None])
-        m, n, T, d = self.keys.shape
         down = np.matmul(pull.transpose(1, 2, 0).reshape(m, 1, n * T), self.keys.reshape(m, n * T, d))[:, 0]
         length = np.sqrt(np.square(down).sum(axis=1))
         unit = down / np.where(length > 0, length, 1.0)[:, None]
@@ -109,24 +109,30 @@ class Trials:
         return self._scores
 
     def _pull(self, a: Vector, chosen: Index, scores: Vector) -> tuple[Vector, Vector]:
-        """-n dL/da of every token, (T, m, n), and the logarithms (m, n) of the scale of each bag.
+        """-n dL/da of every token, (T, m, n), and the logarithms (m, n) of the scale of each bag; `chosen`: its place.
 
         The scale is the attention of the strongest token u whose score differs from the chosen one's: s_u = exp(a_u)/Z
         may underflow. With e_t = exp(a_t - a_u) the shortfall s'gamma - gamma_chosen is s_u sum_t e_t above_t, and the
         pull in units of s_u is e_t (above_t - shortfall), or -s_t sum_t e_t above_t for the chosen one and what ties.
         """
-        best = np.take_along_axis(scores, chosen, axis=0)[0]
+        best = scores.take(chosen)
         above = scores - best
         ties = above == 0
-        strongest = np.where(ties, -np.inf, a).max(axis=0)
+        others = a.copy()
+        np.copyto(others, -np.inf, where=ties)
+        strongest = others.max(axis=0)
         base = np.where(np.isfinite(strongest), strongest, 0.0)
-        e = np.where(ties, 0.0, _exp(a - base))
-        tied = np.where(ties, _exp(a), 0.0)
+        e = _exp(others - base)  # 1e-304 for ties: nothing beside the strongest token's 1
+        tied = _tied(a, ties)
         scale = np.exp(base)
-        Z = tied.sum(axis=0) + scale * e.sum(axis=0)
+        Z = (1.0 if tied is None else tied.sum(axis=0)) + scale * e.sum(axis=0)
         factor = (e * above).sum(axis=0)
         shortfall = scale / Z * factor
-        pull = np.where(ties, -tied * (factor / Z), e * (above - shortfall))
+        pull = e * (above - shortfall)
+        if tied is None:
+            pull.put(chosen, -factor / Z)
+        else:
+            np.copyto(pull, -tied * (factor / Z), where=ties)
         return pull, strongest - np.log(Z) + self.loss.log_abs_slope(best + shortfall)
 
     def descend(
@@ -168,13 +174,12 @@ class Endings:
         a = trials.logits(p)
         selection = a.argmax(axis=0)
         attention = (1 / np.exp(a - a.max(axis=0)).sum(axis=0)).mean(axis=1)
-        best = trials.scores.argmax(axis=2)
-        is_best = (selection == best).all(axis=1)
+        is_best = (selection == trials.scores.argmax(axis=2)).all(axis=1)
         saturated = attention >= SATURATED
         judged = [_judged(trials[k], p[k], selection[k]) if saturated[k] else (np.nan,) * 2 for k in range(len(trials))]
         gap, distance = np.array(judged).T
         # what is selected with a margin needs no other proof that it can be selected
-        separable = [bool(saturated[k] and is_best[k]) or _separable(trials[k], best[k]) for k in range(len(trials))]
+        separable = [bool(saturated[k] and is_best[k]) or can_win(trials[k]) for k in range(len(trials))]
         return cls(attention, is_best, gap, distance, np.array(separable))
 
     @cached_property
@@ -192,6 +197,14 @@ class Endings:
         return self.is_local & self.is_best
 
 
+def _tied(a: Vector, ties: Flags) -> Vector | None:
+    """exp(a) of what ties with the chosen token, else 0; None where nothing ties, or all of a bag: that has no pull."""
+    many = ties.sum(axis=0, dtype=np.intp)
+    if not ((many > 1) & (many < len(ties))).any():
+        return None
+    return np.where(ties, _exp(a), 0.0)
+
+
 def _exp(x: Vector) -> Vector:
     """exp between 1e-304 and 1e304, where all sums are of order 1: what underflows makes the processor far slower."""
     return np.exp(np.clip(x, -700.0, 700.0))
@@ -201,11 +214,3 @@ def _judged(problem: SelectionProblem, p: Vector, selection: Index) -> tuple[flo
     """Score gap and 1 - cos to the max-margin direction of what p selects."""
     found = local_optimum(problem.keys, problem.scores, selection)  # p itself separates: never NotSeparable
     return found.gap, misalignment(p, found.solution.p)
-
-
-def _separable(problem: SelectionProblem, selection: Index) -> bool:
-    try:
-        solve(MarginProblem.from_selection(problem.keys, selection))
-    except NotSeparable:
-        return False
-    return True

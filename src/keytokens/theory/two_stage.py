@@ -26,6 +26,7 @@ from ..errors import NotSeparable, refusal
 from ..optim import Flow, Status, run
 from ..optim.flow import FlowState
 from ..svm import MarginProblem, MarginSolution, solve
+from .assumptions import is_separable
 from .planted import Documents
 
 __all__ = [
@@ -289,10 +290,6 @@ class Run:
         kept = [np.flatnonzero(self.kept[i:j]) + i for i, j in pairwise(starts.tolist())]
         return [tokens[places].tolist() for places in kept]
 
-    def selecting(self, important: Index) -> float:
-        """The fraction of documents that select exactly their important token."""
-        return float(np.mean([one == [s] for one, s in zip(self.sets, important.tolist(), strict=True)]))
-
     def leading(self, important: Index) -> float:
         """The fraction of documents whose important token has the largest logit at the end, tied or not."""
         bags = self.states[-1].reading.bags
@@ -315,11 +312,7 @@ class Run:
 
     def separates(self, important: Index) -> bool:
         """Whether any direction at all lets these tokens win, each its document."""
-        try:
-            solve(MarginProblem.from_vocabulary(self.problem.embeddings, self.problem.counts, important))
-        except NotSeparable:
-            return False
-        return True
+        return is_separable(MarginProblem.from_vocabulary(self.problem.embeddings, self.problem.counts, important))
 
     def misalignment(self, k: int = -1) -> float:
         """1 - cos between p at state k and the max-margin direction of the final selection; inf without one."""

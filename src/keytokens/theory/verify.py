@@ -13,7 +13,19 @@ from .claim import Claim, Verdict, judge
 __all__ = ["Verdicts", "claims", "verify"]
 
 # one file a family; a file's CLAIMS are in the order of the paper
-FAMILIES = ("margins", "descents", "paths", "joint", "matrices", "embeddings", "flows", "sets", "mirrors")
+FAMILIES = (
+    "margins",
+    "descents",
+    "influences",
+    "paths",
+    "joint",
+    "matrices",
+    "embeddings",
+    "flows",
+    "barriers",
+    "sets",
+    "mirrors",
+)
 
 
 def claims(ids: Sequence[str] = ()) -> list[Claim[Any]]:

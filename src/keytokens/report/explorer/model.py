@@ -58,7 +58,7 @@ class PageModel:
             "attention": narrowest(self.attention),
             "values": narrowest(self.values),
             "mean_attention": np.asarray(self.mean_attention, np.float32),
-            "class_counts": np.clip(np.rint(self.class_counts), 0, 2**32 - 1).astype(np.uint32),
+            "class_counts": np.clip(np.rint(np.float64(self.class_counts)), 0, 2**32 - 1).astype(np.uint32),
         }
         return pack(facts, arrays)
 

@@ -16,16 +16,16 @@ from ...core.selection_loss import Blocks
 from ...errors import NotSeparable
 from ...optim import Descent, MirrorDescent, Normalised, Plain, run
 from ...optim.descents import DescentState, Step
-from ...svm import MarginProblem, label_svm, solve, solve_lq
-from ..assumptions import best_solution, can_win, equal_scores, step_limit
+from ...svm import MarginProblem, label_svm, solve_lq
+from ..assumptions import best_solution, can_win, equal_scores, is_separable, step_limit
 from ..claim import Claim, Counter, Hypothesis
 from ..known import joint
 from ..known_matrices import cross_spheres
 from ..mirror_runs import joint_target, two_inputs
 from ..races import Race, as_one_long_p, on_the_best, race_of, self_attention
 from ..rates import log_attention_gap
-from . import descents
-from .descents import CLEAR, ON_THE_WAY, Rate
+from ..runs import flow_path
+from .influences import CLEAR, ON_THE_WAY, RULES, Rate, off_the_law
 from .margins import EQUAL, FALLS, FEASIBLE
 
 __all__ = ["CLAIMS"]
@@ -173,15 +173,7 @@ def _duality(x: LqProblem) -> float:
     return max(abs(norm(found.p, x.q) / found.bound - 1), beaten, turned, slack, 1 - float((x.A @ found.p).min()))
 
 
-def _is_separable(x: LqProblem) -> bool:
-    try:
-        solve(MarginProblem.from_rows(x.A))
-    except NotSeparable:
-        return False
-    return True
-
-
-SEPARABLE = Hypothesis[LqProblem]("some direction separates", _is_separable)
+SEPARABLE = Hypothesis[LqProblem]("some direction separates", lambda x: is_separable(MarginProblem.from_rows(x.A)))
 
 LQ_SVM = Claim[LqProblem](
     id="fu.lq-svm",
@@ -340,12 +332,12 @@ JOINT = Claim[JointRun](
 
 
 def _draw_rate(rng: np.random.Generator) -> Rate:
-    make = descents.RATES[rng.integers(len(descents.RATES))]
+    make = RULES[rng.integers(len(RULES))]
     while True:
         problem = as_one_long_p(self_attention(rng, int(rng.integers(1, 3)), 3, 3))
         solution = best_solution(problem)
         begin = 0.5 * solution.norm * rng.normal(size=problem.keys.dim)
-        x = make(problem, descents._path(problem, begin, 200 * solution.norm)[-1].p, solution)
+        x = make(problem, flow_path(problem, begin, 200 * solution.norm)[-1].p, solution)
         if CLEAR.holds(x) and ON_THE_WAY.holds(x):
             return x
 
@@ -355,7 +347,7 @@ RATE_LAWS = Claim[Rate](
     says="In self-attention, where the query is a token, |W| grows as p does: like log t by gradient descent, like t "
     "by normalised and by capped Polyak steps, like t^(1/4) by normalised steps t^(-3/4); the angle falls like 1/|W|.",
     source="keytokens",
-    excess=descents._off_the_law,
+    excess=off_the_law,
     tolerance=0.05,  # of fitted slopes
     hypotheses=(FALLS, EQUAL, FEASIBLE, CLEAR, ON_THE_WAY),
     draw=_draw_rate,
