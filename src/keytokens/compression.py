@@ -20,7 +20,7 @@ from .text.tables import factorise
 from .text.vocabulary import Level
 from .text.words import keys_of_slices
 
-__all__ = ["NUMBERS", "TokenModel", "largest_within", "pack", "shrink", "unpack"]
+__all__ = ["NUMBERS", "TokenModel", "largest_within", "pack", "shrink", "unpack", "unpack_numbers", "unpack_vocabulary"]
 
 Whole = NDArray[np.int64]
 Made = TypeVar("Made")
@@ -232,9 +232,14 @@ def pack(model: TokenModel) -> dict[str, NDArray[Any]] | None:
 
 def unpack(arrays: Mapping[str, NDArray[Any]]) -> TokenModel:
     """The inverse of `pack`; a ValueError or KeyError if the arrays do not fit together."""
-    vocabulary = _unpacked_vocabulary(arrays)
-    known = {f"{name}_{order}" for name in ("children", "gaps") for order in range(2, vocabulary.order + 1)}
-    if set(arrays) != known | _VOCABULARY | NUMBERS:
+    numbers = {name: array for name, array in arrays.items() if name in NUMBERS}
+    words = {name: array for name, array in arrays.items() if name not in NUMBERS}
+    return TokenModel(unpack_vocabulary(words), *unpack_numbers(numbers))
+
+
+def unpack_numbers(arrays: Mapping[str, NDArray[Any]]) -> tuple[Parameters, Float, Float]:
+    """theta, mean_attention and class_counts, from the arrays that `NUMBERS` names."""
+    if set(arrays) != NUMBERS:
         raise ValueError("arrays are missing, or there are too many")
     grid, log_sink = arrays["grid"], arrays["log_sink"]
     if grid.dtype != np.int32 or grid.shape != (3,) or log_sink.dtype != np.float64 or log_sink.shape != (1,):
@@ -253,7 +258,7 @@ def unpack(arrays: Mapping[str, NDArray[Any]]) -> TokenModel:
         float(log_sink[0]),
     )
     mean_attention = (cut << int(_CUT)).view(np.float32)
-    return TokenModel(vocabulary, theta, mean_attention, _whole(arrays["class_counts"]).astype(np.float32))
+    return theta, mean_attention, _whole(arrays["class_counts"]).astype(np.float32)
 
 
 def _on_grid(x: Float) -> tuple[int, Whole]:
@@ -311,7 +316,8 @@ def _packed_vocabulary(vocabulary: Vocabulary) -> dict[str, NDArray[np.uint8]]:
     return packed
 
 
-def _unpacked_vocabulary(arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
+def unpack_vocabulary(arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
+    """From the arrays that `NUMBERS` does not name."""
     words, word_keys = _unpacked_words(arrays["words"])
     levels: list[Level] = []
     start, size = 0, len(words)
@@ -331,6 +337,9 @@ def _unpacked_vocabulary(arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
         keys = rising[1:] + np.repeat(np.arange(start, start + size) * len(words) - before - 1, children)
         start, size = start + size, len(gaps)
         levels.append(Level(start, keys.view(np.uint64)))
+    known = {f"{name}_{order}" for name in ("children", "gaps") for order in range(2, len(levels) + 2)}
+    if set(arrays) != known | _VOCABULARY:
+        raise ValueError("arrays are missing, or there are too many")
     marks = arrays["is_token"]
     if marks.dtype != np.uint8 or marks.shape != ((start + size + 7) // 8,):
         raise ValueError("is_token has the wrong shape or type")

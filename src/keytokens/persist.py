@@ -30,7 +30,7 @@ from safetensors.numpy import save as save_arrays
 from .bags import BagClassifier
 from .bags.features import FARTHEST
 from .classifier import KeyTokenClassifier, frozen
-from .compression import NUMBERS, pack, unpack
+from .compression import NUMBERS, pack, unpack_numbers, unpack_vocabulary
 from .core.bags import LARGEST
 from .errors import InputError, ModelError, refusal, shorten
 from .files import plain_content, sync_folder, write_new, write_whole, writing
@@ -379,22 +379,27 @@ def _deflated(whole: bytes) -> bytes:
 def _packed_model(
     record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
 ) -> KeyTokenClassifier:
-    numbers, words = ordered_map(lambda part: load_arrays(_inflated(contents[part])), ["numbers", "words"], 2)
-    if numbers.keys() & words.keys():
-        raise ValueError("an array is there twice")
-    if f"children_{_LONGEST + 1}" in words:
-        raise ValueError(f"a token has more than {_LONGEST} words")
-    small = unpack(numbers | words)
-    arrays = {
-        "attention": small.theta.a,
-        "values": small.theta.B,
-        "intercept": small.theta.c,
-        "empty": small.theta.empty,
-        "log_sink": np.array([small.theta.log_sink]),
-        "mean_attention": small.mean_attention,
-        "class_counts": small.class_counts,
-    }
-    return _text_model_of(small.vocabulary, arrays, options, classes)
+    def vocabulary() -> Vocabulary:
+        arrays = load_arrays(_inflated(contents["words"]))
+        if f"children_{_LONGEST + 1}" in arrays:
+            raise ValueError(f"a token has more than {_LONGEST} words")
+        return unpack_vocabulary(arrays)
+
+    def numbers() -> dict[str, Any]:
+        theta, mean_attention, class_counts = unpack_numbers(load_arrays(_inflated(contents["numbers"])))
+        return {
+            "attention": theta.a,
+            "values": theta.B,
+            "intercept": theta.c,
+            "empty": theta.empty,
+            "log_sink": np.array([theta.log_sink]),
+            "mean_attention": mean_attention,
+            "class_counts": class_counts,
+        }
+
+    parts: list[Callable[[], Any]] = [numbers, vocabulary]
+    arrays, known = ordered_map(lambda part: part(), parts, 2)
+    return _text_model_of(known, arrays, options, classes)
 
 
 def _inflated(content: bytes) -> bytes:
