@@ -52,4 +52,6 @@ def test_refusals(model, capsys):
     write_table("narrow.csv", {"x0": [1.0]})
     assert "must have 4 features an instance" in refused(capsys, "explain", "model", "narrow.csv")
     assert "cannot be read" in refused(capsys, "explain", "model", "none.csv")
+    assert "a text: cannot be read: no such file" in refused(capsys, "explain", "model", "a text")
+    Path("a text").write_text("x0,x1\n", "utf-8")
     assert "the name must end in one of" in refused(capsys, "explain", "model", "a text")

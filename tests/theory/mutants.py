@@ -164,7 +164,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("fu.bregman", "fu.lq-svm", "fu.mirror-step"),
     ),
     "keytokens.core.cross_attention": (("cross_logits", "pulled_matrix"), ("fu.mirror-step",)),
-    "keytokens.optim.mirrors": (("MirrorDescent.step", "MirrorDescent._unit"), ("fu.mirror-step", "fu.mirror-joint")),
+    "keytokens.optim.mirrors": (("MirrorDescent.step",), ("fu.mirror-step", "fu.mirror-joint")),
     "keytokens.svm.rows": (
         ("Differences.times", "Differences.transposed_times", "Differences.rows"),
         ("te.closed-form", "te.max-margin"),
