@@ -11,6 +11,7 @@ MILLION = 1_000_000
 LESS_TEXT = 6  # times the raw text that a fit may take
 PRODUCT = 2.5  # times the reading that an evaluation may take
 EXPLAIN = 1_000  # times faster than LIME and SHAP
+AHEAD = ("imdb",)  # of every peer; elsewhere a tenth of a point counts as level
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ def accuracy_bars(runs: Runs) -> Iterator[Bar]:
             best = NAMES[peer[0]] + (", tuned" if peer[1] == "tuned" else "")
             form = f"{100 * gap.mean:+.2f} points, ahead in {gap.ahead} of {len(gap.values)} folds ({best})"
             mean = Spread((gap.mean,))
-            yield Bar(f"accuracy on {name}, less that of the best peer", 0, mean, False, "at least 0", form)
+            least, asked = (0.0, "at least 0") if name in AHEAD else (-0.001, "at least −0.1 points")
+            yield Bar(f"accuracy on {name}, less that of the best peer", least, mean, False, asked, form)
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ def time_bars(runs: Runs) -> Iterator[Bar]:
 
 def explain_bars(runs: Runs) -> Iterator[Bar]:
     for method, name in (("lime", "LIME"), ("shap", "SHAP's partition explainer")):
-        times = explain_ratios(runs["explain"], method)
-        yield Bar(f"explanation with its sets, times as fast as {name}", EXPLAIN, times, False)
+        for ours, how in (("keytokens", "one text at a time"), ("keytokens_many", "many texts")):
+            times = explain_ratios(runs["explain"], method, ours)
+            yield Bar(f"explanation with its sets, {how}, times as fast as {name}", EXPLAIN, times, False)
 
 
 def explain_ratios(records: Sequence[Record], method: str, ours: str = "keytokens") -> Spread | None:
