@@ -14,7 +14,7 @@ from keytokens.corpora import imdb_reviews
 from keytokens.errors import MissingExtra
 
 settings.register_profile(
-    "house", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "house", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("house")
 
