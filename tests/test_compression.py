@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 import keytokens as kt
 from keytokens import compression
-from keytokens.compression import TokenModel, largest_within, pack, shrink, unpack
+from keytokens.compression import NUMBERS, TokenModel, largest_within, pack, shrink, unpack_numbers, unpack_vocabulary
 from keytokens.core.attention import Parameters, scores
 from keytokens.persist import size_on_disk
 from keytokens.text import Vocabulary, count
@@ -29,6 +29,12 @@ OPTIONS = [
 ]
 words = st.sampled_from(["a", "b", "don't", "naïve", "日本", "!", "extraordinarily", "extraordinary"])
 tokens = st.lists(st.lists(words, min_size=1, max_size=4).map(" ".join), unique=True, min_size=1, max_size=12)
+
+
+def unpack(arrays):
+    """As a model is loaded, where the two parts are two files."""
+    numbers, words = ({n: x for n, x in arrays.items() if (n in NUMBERS) == own} for own in (True, False))
+    return TokenModel(unpack_vocabulary(words), *unpack_numbers(numbers))
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def literal_objective(data: TrainingSet, options: PriorOptions, theta: Parameter
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=IDS)
-@pytest.mark.parametrize("K, seed", [(2, 0), (2, 1), (3, 0), (3, 1)])
+@pytest.mark.parametrize("K, seed", [(2, 0), (2, 1), (3, 0), (3, 1), (5, 0)])
 def test_fit_scalars_reaches_the_minimum(K, seed, options):
     data = problem(K, seed)
     m, V = (1 if K == 2 else K), 10
@@ -95,12 +95,12 @@ def test_the_objective_is_what_it_says(K):
     assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, begin), rel=1e-12)
 
 
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("K", [2, 3, 5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_and_blocks(monkeypatch, K, dtype):
     """The same bits at any number of threads; the same minimum in any number of blocks."""
     whole = fit_scalars(problem(K, n=120, dtype=dtype), PLAIN, 40, 1e-12)
-    monkeypatch.setattr(counts, "BLOCK", 200)
+    monkeypatch.setattr(counts, "BLOCK", 150)
     assert len(problem(K, n=120).blocks) > 2
     one, two, three = (fit_scalars(problem(K, n=120, threads=t, dtype=dtype), PLAIN, 40, 1e-12) for t in (1, 2, 3))
     for other in (two, three):
@@ -222,7 +222,7 @@ def check_gradient(objective, point: np.ndarray, h: float = 1e-4) -> None:
         assert gradient @ unit == pytest.approx((8 * (one - less) - two + least) / (12 * h), rel=1e-7, abs=1e-7)
 
 
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("K", [2, 3, 5])
 def test_the_gradient_of_the_scalars(monkeypatch, K):
     objective, start = objective_of(monkeypatch, lambda: fit_scalars(problem(K), PLAIN, 0, 0.0))
     check_gradient(objective, start + 0.3 * np.random.default_rng(0).normal(size=len(start)))
@@ -291,7 +291,7 @@ def as_trained(data: TrainingSet, options: PriorOptions) -> tuple[Parameters, Pa
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("K", [2, 3, 5])
 def test_brevity_silences_small_contributions(K, dtype):
     """Document by document: what is left of the contributions, its size, and an intercept that cannot be bettered."""
     data = problem(K, n=200, V=30, dtype=dtype)

@@ -20,7 +20,7 @@ from .text.tables import factorise
 from .text.vocabulary import Level
 from .text.words import keys_of_slices
 
-__all__ = ["NUMBERS", "TokenModel", "largest_within", "pack", "shrink", "unpack", "unpack_numbers", "unpack_vocabulary"]
+__all__ = ["NUMBERS", "TokenModel", "largest_within", "pack", "shrink", "unpack_numbers", "unpack_vocabulary"]
 
 Whole = NDArray[np.int64]
 Made = TypeVar("Made")
@@ -202,7 +202,10 @@ def largest_within(
 
 
 def pack(model: TokenModel) -> dict[str, NDArray[Any]] | None:
-    """The model as small arrays, from which `unpack` makes it again to the bit; None if it does not lie on a grid."""
+    """The model as small arrays; None if it does not lie on a grid.
+
+    `unpack_numbers` and `unpack_vocabulary` make it again of them, to the bit.
+    """
     is_token = model.vocabulary.column >= 0
     if not np.array_equal(_columns(is_token), model.vocabulary.column):
         return None
@@ -230,15 +233,11 @@ def pack(model: TokenModel) -> dict[str, NDArray[Any]] | None:
     }
 
 
-def unpack(arrays: Mapping[str, NDArray[Any]]) -> TokenModel:
-    """The inverse of `pack`; a ValueError or KeyError if the arrays do not fit together."""
-    numbers = {name: array for name, array in arrays.items() if name in NUMBERS}
-    words = {name: array for name, array in arrays.items() if name not in NUMBERS}
-    return TokenModel(unpack_vocabulary(words), *unpack_numbers(numbers))
-
-
 def unpack_numbers(arrays: Mapping[str, NDArray[Any]]) -> tuple[Parameters, Float, Float]:
-    """theta, mean_attention and class_counts, from the arrays that `NUMBERS` names."""
+    """theta, mean_attention and class_counts, from the arrays that `NUMBERS` names.
+
+    A ValueError or KeyError if they do not fit together, as from `unpack_vocabulary`.
+    """
     if set(arrays) != NUMBERS:
         raise ValueError("arrays are missing, or there are too many")
     grid, log_sink = arrays["grid"], arrays["log_sink"]

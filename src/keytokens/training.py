@@ -133,7 +133,8 @@ class Trained:
     @classmethod
     def by(cls, outcome: Outcome[LBFGSState], theta: Parameters, seen: Statistics) -> Trained:
         state = outcome.state
-        return cls(theta, outcome.status, outcome.steps, state.value, float(np.abs(state.gradient).max()), seen)
+        steepest = max(float(state.gradient.max()), -float(state.gradient.min()))
+        return cls(theta, outcome.status, outcome.steps, state.value, steepest, seen)
 
 
 def fit_scalars(

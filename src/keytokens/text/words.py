@@ -53,12 +53,6 @@ class Words:
         np.add(self.starts, self.sizes, out=both[:, 1])
         return both
 
-    def only(self, which: NDArray[np.intp]) -> Words:
-        """Some of the words, in little memory; the ends of the texts stay those of all."""
-        narrow: type[np.signedinteger[Any]] = np.int32 if len(self.low) < 2**31 else np.intp
-        starts, sizes = self.starts[which].astype(narrow), self.sizes[which].astype(narrow)
-        return Words(self.keys[which], self.ends, self.low, starts, sizes)
-
     def spelled(self, which: NDArray[np.intp] | slice = slice(None)) -> list[bytes]:
         """Some of the words, or all, as UTF-8; a mask as its own byte."""
         low, ends = self.low, self.starts + self.sizes
