@@ -52,7 +52,7 @@ def fitted(paths: Sequence[Path], labels: list[int], workers: int) -> dict[str, 
     with LocalCluster(n_workers=workers, threads_per_worker=1, **where) as cluster, Client(cluster) as client:
         client.run(lambda: __import__("keytokens.dask.estimator"))
         parts: list[Delayed] = [dask.delayed(lines)(path) for path in paths]
-        model = DaskKeyTokenClassifier(client, threads=1)
+        model = DaskKeyTokenClassifier(client)
         before, begin = client.run(time.process_time), time.process_time()
         took = seconds(lambda: model.fit(parts, labels))
         own = time.process_time() - begin

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
@@ -25,6 +28,7 @@ Result = TypeVar("Result")
 LOST = (distributed.CancelledError, distributed.client.FutureCancelledError)
 _WAIT = 60.0  # seconds for the first worker
 _LOOK, _LOOKS = 5.0, 4  # seconds between two looks at workers that are slow, and how many may find them all asleep
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,7 @@ class Cluster:
     def of(cls, client: Any) -> Cluster:
         client = present_client(client)
         client.wait_for_workers(1, timeout=_WAIT)
+        client.run(_keep_freed_memory, on_error="ignore")
         return cls(client, sorted(client.nthreads()))
 
     def run(self, work: Callable[..., Any], *given: Any, at: float) -> Future:
@@ -81,6 +86,20 @@ def present_client(client: Any) -> Any:
     except ValueError:
         cure = "open one first, for example client = Client('tcp://address:8786')"
         raise refusal("DaskKeyTokenClassifier", "client", "be a client, or one must be open", None, cure) from None
+
+
+def _keep_freed_memory() -> None:
+    """Give a worker's malloc back the thresholds that it would come to by itself.
+
+    Dask starts its worker processes with MALLOC_TRIM_THRESHOLD_ set, and then malloc does not learn: every array above
+    128 KB is fresh memory of the system, whose first touch takes longer than the work on it. Another library of C than
+    glibc has no `mallopt`, and stays as it is.
+    """
+    if "MALLOC_TRIM_THRESHOLD_" in os.environ:
+        with contextlib.suppress(OSError, AttributeError):
+            mallopt = ctypes.CDLL(None).mallopt
+            mallopt(_MMAP_THRESHOLD, 32 << 20)
+            mallopt(_TRIM_THRESHOLD, 64 << 20)
 
 
 def _bytes(item: Any) -> int:
