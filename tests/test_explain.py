@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import keytokens as kt
-from keytokens.explain import SOME
+from keytokens.explain import MANY, SOME
 
 from .corpus import reviews, topics
 
@@ -39,9 +39,12 @@ def test_many_are_each(models, texts):
 
 
 def test_sets_of_words_and_long_lists(models):
-    texts = reviews(2 * SOME + 3, seed=5)[0]
+    texts = reviews(MANY + SOME + 3, seed=5)[0]
     clf = models[0]
     together = list(clf.explain_many(texts))
+    assert [one.to_dict(words=False) for one in clf.explain_many(iter(texts))] == [
+        one.to_dict(words=False) for one in together
+    ]
     assert [one.label for one in together] == clf.predict(texts).tolist()
     assert [one.probability for one in together] == clf.predict_proba(texts).max(axis=1).tolist()
     for text, one in list(zip(texts, together, strict=True))[::20]:
@@ -67,6 +70,11 @@ def test_refusals(models):
         models[0].explain_many("a")
     with pytest.raises(kt.InputError, match=r"explain_many: `texts\[1\]` must be a string; saw None"):
         list(models[0].explain_many(["a", None]))
+    for texts in (["a"] * MANY + [None], iter(["a"] * MANY + [None])):  # the place is that among all
+        with pytest.raises(kt.InputError, match=rf"`texts\[{MANY}\]` must be a string"):
+            list(models[0].explain_many(texts))
+    with pytest.raises(kt.InputError, match=r"`texts` must be an iterable of strings; saw 5"):
+        models[0].explain_many(5)
     for ask in (lambda clf: clf.explain_many(["a"]), lambda clf: clf.explain("a"), lambda clf: clf.predict(["a"])):
         with pytest.raises(NotFittedError):
             ask(kt.KeyTokenClassifier())

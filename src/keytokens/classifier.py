@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from .core.embeddings import Embeddings, embed
 from .core.losses import probabilities
 from .core.prior import PriorOptions
 from .errors import refusal
-from .explain import SOME, explain_texts
+from .explain import explain_texts, read_together
 from .explanation import Explanation, KeyToken
 from .fitting import check_memory, check_weights, class_weighted, progress
 from .optim.lbfgs import LBFGSState
@@ -532,13 +532,9 @@ class KeyTokenClassifier(_Attention):
         Texts may come from a generator that never ends: no more than a few dozen are held.
         """
         self._check_fitted()
-        if isinstance(texts, (str, bytes)):
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             raise refusal("explain_many", "texts", "be an iterable of strings", texts, "put the one text in a list")
-        return self._explain_lazily(iter(texts))
-
-    def _explain_lazily(self, texts: Iterator[str]) -> Iterator[Explanation]:
-        while some := list(islice(texts, SOME)):
-            yield from self._explain(check_texts("explain_many", some))
+        return chain.from_iterable(map(self._explain, read_together(texts)))
 
     def _explain(self, texts: list[str]) -> list[Explanation]:
         return explain_texts(texts, self.vocabulary_, self._theta, self.classes_.tolist(), self.counts)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -20,22 +21,30 @@ from .explanation import Document, Explanation
 from .explanation.later import Later
 from .explanation.together import Together
 from .text import Vocabulary, Words, read_words, spans
+from .validate import check_texts
 
-__all__ = ["SOME", "explain_texts"]
+__all__ = ["MANY", "SOME", "explain_texts", "read_together"]
 
-SOME = 64  # texts that are read together: what one costs more than its share goes away, and little waits for it
+# texts that are read together: what one costs more than its share goes away
+MANY = 256  # of a list
+SOME = 64  # of a generator, whose texts may be slow to come: the first waits for all of them
+
+
+def read_together(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in pieces, checked."""
+    remaining, first = iter(texts), 0
+    while some := list(islice(remaining, MANY if isinstance(texts, Sized) else SOME)):
+        yield check_texts("explain_many", some, first)
+        first += len(some)
 
 
 def explain_texts(
     texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
 ) -> list[Explanation]:
     """Read the texts as `predict` does and put what the model says of each token into one record a text."""
-    plain = [i for i, text in enumerate(texts) if text.isascii()]
-    if len(plain) in (0, len(texts)):
-        return list(_explained(texts, vocabulary, theta, classes, counts))
+    plain, other = ([i for i, text in enumerate(texts) if text.isascii() == is_plain] for is_plain in (True, False))
     done: list[Explanation | None] = [None] * len(texts)
-    other = [i for i, text in enumerate(texts) if not text.isascii()]
-    for some in (plain, other):
+    for some in filter(None, (plain, other)):
         for i, one in zip(some, _explained([texts[i] for i in some], vocabulary, theta, classes, counts), strict=True):
             done[i] = one
     return cast(list[Explanation], done)

@@ -59,15 +59,15 @@ def _missing(value: Any) -> bool:
         return False
 
 
-def check_texts(owner: str, texts: Any) -> list[str]:
-    """An iterable of strings, as a list."""
+def check_texts(owner: str, texts: Any, first: int = 0) -> list[str]:
+    """An iterable of strings, as a list; `first` is the number of the first, if these are some of many."""
     if isinstance(texts, (str, bytes)):
         raise refusal(owner, "texts", "be a list of strings", texts, "put the one text in a list: [text]")
     try:
         listed = list(texts)
     except TypeError:
         raise refusal(owner, "texts", "be an iterable of strings", texts) from None
-    for place, text in enumerate(listed):
+    for place, text in enumerate(listed, first):
         if not isinstance(text, str):
             cure = "drop or fill the missing texts first" if _missing(text) else "convert it with str()"
             raise refusal(owner, f"texts[{place}]", "be a string", text, cure)

@@ -25,7 +25,7 @@ CLOSE = 1e-9  # shares of the support that differ by less are not told apart; wh
 EPSILON = float(np.finfo(np.float64).eps)
 # the running sum grows by 1 a document, so that T additions in n documents err by T n EPSILON at most; up to this n
 # the documents that are long enough to matter are the same ones
-TOGETHER = 64
+TOGETHER = 256
 
 
 @dataclass(frozen=True, eq=False)
