@@ -32,6 +32,11 @@ def test_negative_documents_pay_log_2(monkeypatch):
     assert fails("te.alternative-optimum", 1)
 
 
+def test_a_start_is_below_the_barrier():
+    """Without following the flow."""
+    assert all(barriers._BELOW.holds(barriers._guarded(np.random.default_rng(seed))) for seed in range(100))
+
+
 # What the claims rest on ---------------------------------------------------------------------------------------------
 
 

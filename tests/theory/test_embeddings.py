@@ -10,7 +10,7 @@ from keytokens.core.losses import CrossEntropy
 from keytokens.errors import NotSeparable
 from keytokens.svm import MarginProblem, solve
 from keytokens.theory import multiclass, two_stage
-from keytokens.theory.families import embeddings
+from keytokens.theory.families import counts, step_space
 from keytokens.theory.multiclass import Classes, class_frequencies, multiclass_gradient, planted_classes
 from keytokens.theory.planted import Documents, planted
 from keytokens.theory.two_stage import Step, first_step, gaussian_start
@@ -54,13 +54,13 @@ def test_a_sign_in_the_gradient(monkeypatch):
         along = true(documents, type(start)(start.E, start.p, start.v), weights) @ start.p / (start.p @ start.p)
         return gradient - 2 * np.outer(along, start.p)
 
-    monkeypatch.setattr(embeddings, "embedding_gradient", turned)
+    monkeypatch.setattr(counts, "embedding_gradient", turned)
     assert fails("te.gradient")
 
 
 def test_the_share_of_each_class_matters(monkeypatch):
     monkeypatch.setattr(
-        embeddings, "class_frequencies", lambda data: data.shares.T @ np.eye(data.K)[data.y] / len(data.y)
+        step_space, "class_frequencies", lambda data: data.shares.T @ np.eye(data.K)[data.y] / len(data.y)
     )
     assert fails("te.multiclass-step")
 

@@ -10,21 +10,21 @@ from numpy.testing import assert_allclose
 
 from keytokens.core.bags import Bags
 from keytokens.theory.claim import judge
-from keytokens.theory.families import matrices
+from keytokens.theory.families import kept_tokens, matrix_margins, matrix_training
 
 from .broken import fails
 
 
 def test_spoilt_construction(monkeypatch):
-    honest = matrices._constructed
-    monkeypatch.setattr(matrices, "_constructed", lambda x: 1.01 * honest(x))
-    assert fails(matrices.FEASIBLE)
+    honest = matrix_margins._constructed
+    monkeypatch.setattr(matrix_margins, "_constructed", lambda x: 1.01 * honest(x))
+    assert fails(matrix_margins.FEASIBLE)
 
 
 def test_spoilt_shape_of_the_frobenius_solution(monkeypatch):
-    honest = matrices.solve_matrix
-    monkeypatch.setattr(matrices, "solve_matrix", lambda problem: _turned(honest(problem)))
-    assert fails(matrices.FROBENIUS)
+    honest = matrix_margins.solve_matrix
+    monkeypatch.setattr(matrix_margins, "solve_matrix", lambda problem: _turned(honest(problem)))
+    assert fails(matrix_margins.FROBENIUS)
 
 
 def _turned(solution):
@@ -33,9 +33,9 @@ def _turned(solution):
 
 
 def test_spoilt_shape_of_the_nuclear_solution(monkeypatch):
-    honest = matrices.solve_nuclear
-    monkeypatch.setattr(matrices, "solve_nuclear", lambda *given: _tilted(honest(*given)))
-    assert fails(matrices.THIN)
+    honest = matrix_margins.solve_nuclear
+    monkeypatch.setattr(matrix_margins, "solve_nuclear", lambda *given: _tilted(honest(*given)))
+    assert fails(matrix_margins.THIN)
 
 
 def _tilted(found):
@@ -44,64 +44,66 @@ def _tilted(found):
 
 def test_runs_that_do_not_end(monkeypatch):
     """After a few steps nothing has saturated, and more dimensions have no advantage."""
-    honest = matrices.sphere_ends
-    monkeypatch.setattr(matrices, "sphere_ends", lambda n, T, d, seeds: honest(n, T, d, seeds, 5))
-    assert fails(matrices.GLOBAL)
+    honest = matrix_training.sphere_ends
+    monkeypatch.setattr(matrix_training, "sphere_ends", lambda n, T, d, seeds: honest(n, T, d, seeds, 5))
+    assert fails(matrix_training.GLOBAL)
 
 
 @pytest.mark.parametrize("change", [{"W": 1.001}, {"lam": 0.0}, {"W": 0.999}])
 def test_spoilt_certificate(monkeypatch, change):
-    honest = matrices.solve_nuclear
+    honest = matrix_margins.solve_nuclear
 
     def spoilt(*given):
         found = honest(*given)
         return replace(found, **{name: factor * getattr(found, name) for name, factor in change.items()})
 
-    monkeypatch.setattr(matrices, "solve_nuclear", spoilt)
-    assert fails(matrices.NUCLEAR)
+    monkeypatch.setattr(matrix_margins, "solve_nuclear", spoilt)
+    assert fails(matrix_margins.NUCLEAR)
 
 
 def test_swapped_norms_are_noticed(monkeypatch):
-    honest = matrices._distances
-    monkeypatch.setattr(matrices, "_distances", lambda p, one: honest(p, one)[::-1])
-    assert fails(replace(matrices.NORMS, known=matrices.NORMS.known[:1], counters=()))
+    honest = matrix_training._distances
+    monkeypatch.setattr(matrix_training, "_distances", lambda p, one: honest(p, one)[::-1])
+    assert fails(replace(matrix_training.NORMS, known=matrix_training.NORMS.known[:1], counters=()))
 
 
 def test_spoilt_finite_part(monkeypatch):
-    honest = matrices.multi_token_svm
+    honest = kept_tokens.multi_token_svm
 
     def spoilt(*given):
         found = honest(*given)
         return replace(found, finite=1.01 * found.finite)
 
-    monkeypatch.setattr(matrices, "multi_token_svm", spoilt)
-    assert fails(matrices.FINITE)
+    monkeypatch.setattr(kept_tokens, "multi_token_svm", spoilt)
+    assert fails(kept_tokens.FINITE)
 
 
 def test_a_worse_prediction_is_noticed(monkeypatch):
-    honest = matrices._ended(4, 125)
-    monkeypatch.setattr(matrices, "_ended", lambda d, draws: [replace(one, both=one.one) for one in honest])
-    assert fails(matrices.SEVERAL)
+    honest = kept_tokens._ended(4, 125)
+    monkeypatch.setattr(kept_tokens, "_ended", lambda d, draws: [replace(one, both=one.one) for one in honest])
+    assert fails(kept_tokens.SEVERAL)
 
 
 def test_too_few_runs_are_noticed(monkeypatch):
-    honest = matrices._ended(4, 125)
-    monkeypatch.setattr(matrices, "_ended", lambda d, draws: honest[:5])
-    assert judge(matrices.SEVERAL).failures == ("the hypotheses hold on 0 of 2 known instances",)
+    honest = kept_tokens._ended(4, 125)
+    monkeypatch.setattr(kept_tokens, "_ended", lambda d, draws: honest[:5])
+    assert judge(kept_tokens.SEVERAL).failures == ("the hypotheses hold on 0 of 2 known instances",)
 
 
 def test_the_constructed_matrix_has_equal_margins():
     """Two inputs along the axes: W z_i = w_i, margins of 1."""
-    wanted = matrices.Wanted(Bags.of([[[2.0, 0.0], [0.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]), np.eye(2), np.array([0, 0]))
-    assert_allclose(matrices._constructed(wanted), np.diag([0.5, 0.25]))
-    assert matrices._feasibility(wanted) < 1e-12
+    wanted = matrix_margins.Wanted(
+        Bags.of([[[2.0, 0.0], [0.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]), np.eye(2), np.array([0, 0])
+    )
+    assert_allclose(matrix_margins._constructed(wanted), np.diag([0.5, 0.25]))
+    assert matrix_margins._feasibility(wanted) < 1e-12
 
 
 def test_feasibility_fails_below_the_threshold():
     """Ten tokens on a line, a middle one wanted: d = 1 < T - 1."""
-    wanted = matrices.Wanted(Bags.of([np.arange(10.0)[:, None]]), np.ones((1, 1)), np.array([4]))
-    assert not matrices.TOKENS.holds(wanted)
+    wanted = matrix_margins.Wanted(Bags.of([np.arange(10.0)[:, None]]), np.ones((1, 1)), np.array([4]))
+    assert not matrix_margins.TOKENS.holds(wanted)
     assert wanted.frobenius is None
     assert wanted.nuclear is None
-    assert matrices._distances(np.ones(1), wanted) == (np.inf, np.inf)
-    assert matrices._apart(wanted) == 0
+    assert matrix_training._distances(np.ones(1), wanted) == (np.inf, np.inf)
+    assert matrix_training._apart(wanted) == 0

@@ -30,6 +30,5 @@ def test_whole_formulas_pass():
     from keytokens.theory import claims
     from keytokens.theory.claim import judge
 
-    for _, ids in list(FORMULAS.values())[:5]:
-        for claim in claims(ids):
-            assert judge(claim, 8).holds, claim.id
+    for claim in claims([id for _, ids in FORMULAS.values() for id in ids]):
+        assert judge(claim, 8).holds, claim.id

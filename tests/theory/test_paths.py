@@ -20,7 +20,7 @@ from keytokens.svm import MarginProblem, solve
 from keytokens.theory import known, verify
 from keytokens.theory.assumptions import LOSSES
 from keytokens.theory.converse import ConeAround, keeps_away
-from keytokens.theory.families import paths
+from keytokens.theory.families import balls, converse, neighbours, optimal_sets
 from keytokens.theory.leading import View, compared, unit
 from keytokens.theory.nearness import Limit, least_margin
 
@@ -156,7 +156,7 @@ def test_the_set_path_says_the_same():
 @pytest.mark.parametrize("seed", range(10))
 def test_corners_found_by_linear_programmes_have_no_more_neighbours(seed):
     rng = np.random.default_rng(seed)
-    tokens = paths._tokens(rng)
+    tokens = neighbours._tokens(rng)
     problem = MarginProblem.from_selection(tokens.keys, tokens.selection)
     A = problem.rows(np.arange(len(problem)))
     most = 0
@@ -166,7 +166,7 @@ def test_corners_found_by_linear_programmes_have_no_more_neighbours(seed):
         found = directional_neighbours(tokens.keys, np.zeros(len(tokens.keys.rows)), q)
         most = max(most, int(found.neighbours.sum()))
     assert most == problem.dim
-    assert paths._most_neighbours(tokens) == pytest.approx(0.0, abs=1e-9)
+    assert neighbours._most_neighbours(tokens) == pytest.approx(0.0, abs=1e-9)
 
 
 # --- Theorem 4: a plane, scanned -------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def lowest_in_cone(cone, R, least=1.0):
 def test_in_the_plane_the_scanned_path_keeps_away(seed):
     rng = np.random.default_rng(seed)
     while True:
-        cone = paths._cone_around(rng)
+        cone = converse._cone_around(rng)
         if len(cone.q) == 2 and cone.eps > 0.02:
             break
     assert keeps_away(cone) < 1e-9
@@ -223,7 +223,7 @@ def test_every_kind_of_direction_is_drawn():
         found = local_optimum(cone.problem.keys, cone.problem.scores, cone.view.selection)
         return "max-margin" if misalignment(found.direction, cone.q) < 1e-12 else "random"
 
-    drawn = [kind(paths._cone_around(np.random.default_rng(seed))) for seed in range(30)]
+    drawn = [kind(converse._cone_around(np.random.default_rng(seed))) for seed in range(30)]
     assert min(drawn.count(wanted) for wanted in ("tie", "max-margin", "random")) >= 4
 
 
@@ -233,10 +233,10 @@ def test_every_kind_of_direction_is_drawn():
 @pytest.mark.parametrize("seed", range(5))
 def test_the_attention_asked_for_is_given(seed):
     rng = np.random.default_rng(seed)
-    problem = paths._with_sets(rng, free=True)
+    problem = optimal_sets._with_sets(rng, free=True)
     wanted = -rng.uniform(0.1, 90, len(problem.keys))
     tokens = np.array([np.flatnonzero(~problem.inside[problem.keys.bag == i])[0] for i in range(len(problem.keys))])
-    p = paths._p_with(problem, wanted, tokens, rng.normal(size=len(problem.keys.rows)))
+    p = optimal_sets._p_with(problem, wanted, tokens, rng.normal(size=len(problem.keys.rows)))
     np.testing.assert_allclose(problem.read((p,)).log_outside, wanted, rtol=1e-9)
 
 
@@ -245,10 +245,10 @@ def test_half_of_rho_is_not_enough():
     values = Bags.of([[[1.0], [0.9]], [[1.0], [0.0]]])
     keys = Bags.of(np.eye(4).reshape(2, 2, 4))
     problem = HeadProblem.of([1, 1], values, Linear(np.ones(1)), keys, [[0], [0]], Correlation())
-    one = paths.Decomposed(problem, Decomposition(problem.nu, 0.0, 0.1))
-    assert paths._bounded(one)
-    assert paths._pairs_compared(one) < 0
-    assert paths._pairs_compared(paths.Decomposed(problem, WeakRho(problem.nu, 0.0, 0.1))) > 0
+    one = optimal_sets.Decomposed(problem, Decomposition(problem.nu, 0.0, 0.1))
+    assert optimal_sets._bounded(one)
+    assert optimal_sets._pairs_compared(one) < 0
+    assert optimal_sets._pairs_compared(optimal_sets.Decomposed(problem, WeakRho(problem.nu, 0.0, 0.1))) > 0
 
 
 class WeakRho(Decomposition):
@@ -283,8 +283,14 @@ def _doubled(problem):
     return MarginProblem.from_rows(rows)
 
 
+def test_best_tokens_that_cannot_win_are_no_error():
+    """The best token is the middle one of three on a line."""
+    keys = Bags.of([[[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]])
+    assert not balls._CAN_WIN.holds(SelectionProblem(keys, np.array([1.0, 0.0, 0.0])))
+
+
 def test_the_counters_fail_by_themselves_and_not_for_want_of_a_proof():
-    problem = paths._two_winners()
+    problem = balls._two_winners()
     assert not Limit.of(problem).proves
     (point,) = regularisation_path(problem, [1e3], starts=2)
     assert misalignment(point.p, [1.0, 0.0, 0.0]) < 1e-9

@@ -1,1 +1,1 @@
-"""The claims, one file a family."""
+"""The claims, one file a family; `common` and `trained` hold what several of them need."""

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ...core.directions import misalignment
-from ...errors import NotSeparable
 from ...optim import Flow, Status, run
 from ...optim.flow import FlowState
 from ...svm import MarginProblem, MarginSolution, solve
@@ -21,7 +20,9 @@ from ..claim import Claim, Counter, Hypothesis
 from ..multiclass import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
 from ..planted import Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
 from ..two_stage import Run, Start, Step, first_step, gaussian_start, ideal_start, loss, second_stage
-from .flows import AFTER, LOOSE, PAPER, PIECES, Array
+from .common import Array, solved
+from .flows import LOOSE, PIECES
+from .trained import AFTER, PAPER, small_enough
 
 __all__ = ["CLAIMS"]
 
@@ -51,13 +52,20 @@ class Guarded:
 
 
 def _guarded(rng: np.random.Generator) -> Guarded:
-    """Steps about as large as the sufficient one, from p = 0 or from a Gaussian p."""
+    """Steps about as large as the sufficient one, from p = 0 or from a Gaussian p, small enough for the barrier.
+
+    At p = 0 and E v = 0, where a small start tends to, the step is sufficient: so te.sufficient-step.
+    """
     data = planted(
         rng, 2 * int(rng.integers(2, 5)), int(rng.integers(2, 4)), 2, 2, int(rng.integers(2, 5)), mirrored=True
     )
     eta = float(rng.uniform(1.1, 1.5)) * sufficient_step(data)
-    start = gaussian_start(rng, data.V, 4096)
-    return Guarded(data, first_step(data, start, eta), start.p if rng.random() < 0.5 else 0 * start.p)
+    start, share = gaussian_start(rng, data.V, 4096), float(rng.random() < 0.5)
+
+    def guarded(start: Start) -> Guarded:
+        return Guarded(data, first_step(data, start, eta), share * start.p)
+
+    return guarded(small_enough(start, lambda start: bool(_BELOW.holds(guarded(start)))))
 
 
 def _breaks_in(one: Guarded) -> float:
@@ -300,9 +308,8 @@ def _classes_select(one: ManyClasses) -> float:
     state, _ = one.end
     chosen = one.data.counts.indices[state.reading.selected]
     missed = int((chosen != one.data.important).sum())
-    try:
-        target = solve(MarginProblem.from_vocabulary(one.E, one.data.counts, one.data.important))
-    except NotSeparable:
+    target = solved(solve, MarginProblem.from_vocabulary(one.E, one.data.counts, one.data.important))
+    if target is None:
         return np.inf
     return float(max(2.0 * missed, misalignment(state.p, target.p) / 1e-3, _off_gradient(one) / 1e-12))
 

@@ -11,15 +11,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.directions import misalignment
 from ...core.selection_loss import VocabularyProblem
-from ...svm import MarginProblem, solve
+from ...svm import MarginProblem, MarginSolution, solve
 from ..claim import Claim, Counter, Hypothesis
 from ..planted import Documents, loss_of_selection, planted, random_labels
 from ..two_stage import (
     Run,
+    Start,
     Step,
     first_step,
     follow,
@@ -29,13 +29,13 @@ from ..two_stage import (
     token_pull,
     token_pulls,
 )
+from .common import Array, central_differences
+from .trained import AFTER, PAPER, small_enough
 
 __all__ = ["CLAIMS"]
 
-Array = NDArray[np.float64]
-PAPER = "Trained Embeddings"
-AFTER = "keytokens, after " + PAPER
 FAR = (1e3, 1e4)  # norms where a path is looked at
+FARTHEST = 1e6  # where 1 - cos, about |p|^-2, still has digits
 LOOSE = 1e-5  # tolerance of a path: it is attracted by its limit, so errors do not grow
 PIECES = 20.0  # length of a piece of a path beside the norm: long ones cost least
 
@@ -69,7 +69,8 @@ def _p_gradient(at: Place) -> float:
     (engine,) = problem.descent(problem.read((p,)), (p,))
     pairs = [float(token_pull(documents, E, v, p, s).plain) for s in range(documents.V)]
     exact = max(np.abs(down - engine.plain).max(), np.abs(B - pairs).max(), abs(down @ v - _spread_of_values(at)))
-    return float(max(exact / 1e-13, np.abs(down + _differences(at)).max() / 1e-8))
+    numeric = central_differences(lambda p: loss(documents, E, p, v), p)
+    return float(max(exact / 1e-13, np.abs(down + numeric).max() / 1e-8))
 
 
 def _spread_of_values(at: Place) -> float:
@@ -80,19 +81,6 @@ def _spread_of_values(at: Place) -> float:
         Q = np.exp(a - a.max()) / np.exp(a - a.max()).sum()
         total += y / (1 + np.exp(y * (Q @ b))) * (Q @ (b - Q @ b) ** 2)
     return total / len(at.documents)
-
-
-def _differences(at: Place, h: float = 1e-3) -> Array:
-    def value(p: Array) -> float:
-        return loss(at.documents, at.E, p, at.v)
-
-    steps = h * np.eye(len(at.p))
-    return np.array(
-        [
-            (8 * (value(at.p + u) - value(at.p - u)) - value(at.p + 2 * u) + value(at.p - 2 * u)) / (12 * h)
-            for u in steps
-        ]
-    )
 
 
 # --- no finite stationary point --------------------------------------------------------------------------------------
@@ -122,11 +110,20 @@ class Dominant:
 
 
 def _dominant(rng: np.random.Generator, irrelevant: bool = False) -> Dominant:
-    """A completely positive token after one step; p of norms 1 to 1e4 (one straight away from it), and 0."""
+    """A completely positive token after one step; p of norms 1 to 1e4 (one straight away from it), and 0.
+
+    The start is small enough for the token to have the largest value: irrelevant tokens have alpha = 0.
+    """
     n, T, others = 2 * int(rng.integers(2, 10)), int(rng.integers(2, 6)), int(rng.integers(1, 6))
     data = planted(rng, n, T, 2, 2, others, mirrored=True)
     V = data.V
-    step = first_step(data, gaussian_start(rng, V, V + 2 + int(rng.integers(0, 20))), float(rng.uniform(300, 900)))
+    start, eta = gaussian_start(rng, V, V + 2 + int(rng.integers(0, 20))), float(rng.uniform(300, 900))
+
+    def leads(start: Start) -> bool:
+        b = first_step(data, start, eta).b
+        return bool(b[0] > b[data.kinds == 0].max())
+
+    step = first_step(data, small_enough(start, leads), eta)
     directions = rng.normal(size=(8, len(step.start.p)))
     directions[0] = -step.E[0]
     norms = np.append(10 ** rng.uniform(0, 4, 7), 0.0)
@@ -220,29 +217,38 @@ def _finite_minimum() -> Frozen:
 
 # --- ties ------------------------------------------------------------------------------------------------------------
 
+SHORT = (8.0, 12.0)  # norms in units of |p_*|; exp(-12) is above the tolerance of the path, 1e-6
+
 
 def _tied(rng: np.random.Generator) -> Frozen:
     """Tokens 0 and 1 meet under both labels, and each beats all other tokens under its own label.
 
-    On the way the tie must hold to exp(-|p| margin) or the path is lost in rounding: so norms stay small, and the
-    direction is that of the chord between the last two, where the finite part of p cancels.
+    On the way the tie must hold to exp(-|p|/|p_*|) or the path is lost: so norms stay small, beside |p_*|, and the
+    direction is that of the chord between the last two, where the finite part of p cancels. Embeddings are nearly
+    orthonormal: then all other tokens pull alike. One that hardly pulls would find its place only farther out.
     """
     V = int(rng.integers(3, 6))
     tokens, labels = [[0, 1], [0, 1]], [1, -1]
     for other in range(2, V):
         tokens, labels = [*tokens, [0, other], [1, other]], [*labels, 1, -1]
-    E = np.linalg.qr(rng.normal(size=(V + 2, V + 2)))[0][:V] + 0.2 * rng.normal(size=(V, V + 2))
+    E = np.linalg.qr(rng.normal(size=(V + 2, V + 2)))[0][:V] + 0.1 * rng.normal(size=(V, V + 2))
     b = np.concatenate([[rng.uniform(0.5, 2), -rng.uniform(0.5, 2)], rng.uniform(-0.3, 0.3, V - 2)])
     v = np.linalg.lstsq(E, b, rcond=None)[0]
-    return Frozen(Documents.of(tokens, labels, V), E, v, np.zeros(V + 2), (7.0, 10.0), 1e-6)
+    documents = Documents.of(tokens, labels, V)
+    near, far = (share * _with_tie(documents, E).norm for share in SHORT)
+    return Frozen(documents, E, v, np.zeros(V + 2), (near, far), 1e-6)
+
+
+def _with_tie(documents: Documents, E: Array) -> MarginSolution:
+    """p_*: the first token of each document wins, together with token 1 where tokens 0 and 1 meet."""
+    ties = [[0, 1] if {0, 1} <= set(row.tolist()) else [row.min()] for row in documents.tokens]
+    return solve(MarginProblem.from_vocabulary(E, documents.counts, ties))
 
 
 def _off_tied(one: Frozen) -> float:
     """1 - cos between the chord and the max-margin direction with the tie as an equality."""
     last, first = one.run.states[-1].p, one.run.states[-2].p
-    ties = [[0, 1] if {0, 1} <= set(row.tolist()) else [row.min()] for row in one.documents.tokens]
-    solution = solve(MarginProblem.from_vocabulary(one.run.problem.embeddings, one.documents.counts, ties))
-    return misalignment(last - first, solution.p)
+    return misalignment(last - first, _with_tie(one.documents, one.run.problem.embeddings).p)
 
 
 _BOTH_LABELS: Hypothesis[Frozen] = Hypothesis(
@@ -267,15 +273,22 @@ def _untied() -> Frozen:
 def _converging(rng: np.random.Generator) -> Frozen:
     data = planted(rng, 8, 3, 2, 2, int(rng.integers(2, 5)), mirrored=bool(rng.random() < 0.5))
     step = first_step(data, gaussian_start(rng, data.V, 64), float(rng.uniform(50, 120)))
-    return Frozen(data, step.E, step.start.v, step.start.p)
+    return _far_enough(Frozen(data, step.E, step.start.v, step.start.p))
+
+
+def _far_enough(one: Frozen) -> Frozen:
+    """Followed farther where a row is nearly on the margin: slack and multiplier do not depend on the norm."""
+    while not _told_apart(one) and one.norms[-1] < FARTHEST:
+        one = replace(one, norms=tuple(10 * norm for norm in one.norms))
+    return one
 
 
 def _off_rates(one: Frozen) -> float:
-    """The largest deviation of an exponent or a ratio from what it should be, at |p| = 1e4."""
+    """The largest deviation of an exponent or a ratio from what it should be, at the last norm."""
     flow, solution = one.run, one.run.solution
     if solution is None:
         return np.inf
-    reading, logs = flow.states[-1].reading, np.log(FAR[1] / FAR[0])
+    reading, logs = flow.states[-1].reading, np.log(one.norms[-1] / one.norms[-2])
     angle = np.log(flow.misalignment(-2) / flow.misalignment(-1)) / logs - 2
     margin = np.log((1 - flow.margin_ratio(-2)) / (1 - flow.margin_ratio(-1))) / logs - 1
     excess = -reading.excess(reading.selected).log * solution.norm / flow.norm - 1
@@ -355,7 +368,7 @@ CLAIMS: tuple[Claim[Any], ...] = (
         draw=_tied,
         seeds=22,
         counters=(Counter("no conflict", _BOTH_LABELS.says, _untied),),
-        notes="Followed while |p| times the margin is below about 20: further on the tie would need more digits.",
+        notes="Followed to |p| = 12 |p_*|: further on the tie would need more digits.",
     ),
     Claim(
         id="te.rates",

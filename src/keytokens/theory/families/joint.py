@@ -23,6 +23,7 @@ from ...svm import label_svm
 from .. import known
 from ..claim import Claim, Counter, Hypothesis
 from ..joint_limit import JointLimit
+from .common import solved
 
 __all__ = ["CLAIMS"]
 
@@ -34,10 +35,8 @@ PAPER, OURS = "Max-Margin Token Selection", "keytokens, after Max-Margin Token S
 
 def label_margin(labels: Vector, values: Bags, attention: Vector) -> float:
     """max over unit v of min_i Y_i v'(X_i's_i), or 0 if no v is right on every input."""
-    try:
-        return label_svm(values.sum(attention[:, None] * values.rows), labels).margin
-    except NotSeparable:
-        return 0.0
+    found = solved(label_svm, values.sum(attention[:, None] * values.rows), labels)
+    return 0.0 if found is None else found.margin
 
 
 def _attentions(values: Bags, selection: Index, rng: np.random.Generator) -> list[Vector]:

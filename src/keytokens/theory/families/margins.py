@@ -10,13 +10,13 @@ from scipy.special import lambertw
 
 from ...core.bags import Bags, Index, Vector
 from ...core.selection_loss import Correlation, SelectionProblem, scores_of
-from ...errors import NotSeparable
 from ...selection import score_gap, separating_witness
 from ...svm import MarginProblem, solve
 from ..assumptions import along, best_solution, can_win, draw_equal_scores, equal_scores, falls, log_missed
 from ..claim import Claim, Counter, Hypothesis
 from ..cones import Local, draw_local, near
 from ..known import one_bag, two_limits
+from .common import solved
 
 __all__ = ["CLAIMS", "EQUAL", "FALLS", "FEASIBLE", "LOCAL", "NEIGHBOURS", "PAPER", "entropy_gap"]
 
@@ -69,13 +69,12 @@ def _reaches(head: Head) -> bool:
 def _feasibility(head: Head) -> float:
     """How far the least margin of (W')^+ v / gap is from 1, and by how much the shortest solution is longer than it."""
     problem = head.problem
-    try:
-        shortest = solve(problem).norm
-    except NotSeparable:
+    shortest = solved(solve, problem)
+    if shortest is None:
         return np.inf
     p = separating_witness(head.values, head.W, head.v)
     size = float(np.linalg.norm(np.linalg.pinv(head.W.T) @ head.v)) / head.gap
-    return max(abs(problem.times(p).min() - 1), abs(np.linalg.norm(p) / size - 1), shortest / size - 1)
+    return max(abs(problem.times(p).min() - 1), abs(np.linalg.norm(p) / size - 1), shortest.norm / size - 1)
 
 
 LABELS = Hypothesis[Head]("all labels are +1", lambda head: bool((head.labels == 1).all()))

@@ -13,7 +13,6 @@ from ...core.cross_attention import CrossJointProblem, CrossProblem
 from ...core.directions import misalignment
 from ...core.lq import bregman, conjugate, divergence, mirror, norm
 from ...core.selection_loss import Blocks
-from ...errors import NotSeparable
 from ...optim import Descent, MirrorDescent, Normalised, Plain, run
 from ...optim.descents import DescentState, Step
 from ...svm import MarginProblem, label_svm, solve_lq
@@ -25,6 +24,7 @@ from ..mirror_runs import joint_target, two_inputs
 from ..races import Race, as_one_long_p, on_the_best, race_of, self_attention
 from ..rates import log_attention_gap
 from ..runs import flow_path
+from .common import central_differences, solved
 from .influences import CLEAR, ON_THE_WAY, RULES, Rate, off_the_law
 from .margins import EQUAL, FALLS, FEASIBLE
 
@@ -103,7 +103,7 @@ def _draw_step(rng: np.random.Generator) -> OneStep:
 def _from_the_best(x: OneStep) -> float:
     """J(W) = eta <g, W> + D(W, W_0) is least at the step W_1: J(W) - J(W_1) = D(W, W_1); g by differences."""
     after = run(MirrorDescent(x.problem, Plain(x.eta), q=x.q), x.W, 1).state.p
-    g = _gradient(x.problem, x.W)
+    g = central_differences(lambda W: x.problem.read((W,)).value, x.W)
 
     def objective(W: Vector) -> float:
         return float(x.eta * np.vdot(g, W)) + bregman(W, x.W, x.q)
@@ -114,16 +114,6 @@ def _from_the_best(x: OneStep) -> float:
     if x.q == 2:
         worst = max(worst, float(np.abs(after - run(Descent(x.problem, Plain(x.eta)), x.W, 1).state.p).max()))
     return worst
-
-
-def _gradient(problem: CrossProblem, W: Vector) -> Vector:
-    """By central differences of the loss."""
-    g = np.empty(W.shape)
-    for index in np.ndindex(W.shape):
-        h = np.zeros(W.shape)
-        h[index] = 1e-5
-        g[index] = (problem.read((W + h,)).value - problem.read((W - h,)).value) / 2e-5
-    return g
 
 
 STEP = Claim[OneStep](
@@ -160,9 +150,8 @@ def _draw_lq(rng: np.random.Generator) -> LqProblem:
 
 def _duality(x: LqProblem) -> float:
     """The bound from below is reached, by a point whose mirror is a sum of tight rows; no feasible point beats it."""
-    try:
-        found = solve_lq(MarginProblem.from_rows(x.A), x.q)
-    except NotSeparable:
+    found = solved(solve_lq, MarginProblem.from_rows(x.A), x.q)
+    if found is None:
         return np.inf
     margins = x.A @ x.points.T  # (m, points)
     scaled = [point / least for point, least in zip(x.points, margins.min(axis=0), strict=True) if least > 0]
