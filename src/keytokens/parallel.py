@@ -44,7 +44,9 @@ def give_back_memory() -> None:
 
 
 def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> list[Result]:
-    """`[work(part) for part in parts]`, in up to `threads` threads. The first error stops what has not begun.
+    """`[work(part) for part in parts]`, in up to `threads` threads, of which this is one.
+
+    An error stops what has not begun.
 
     >>> ordered_map(abs, [-1, 2, -3], threads=2)
     [1, 2, 3]
@@ -52,13 +54,30 @@ def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
     parts = list(parts)
     if threads <= 1 or len(parts) <= 1:
         return [work(part) for part in parts]
-    with ThreadPoolExecutor(min(threads, len(parts))) as pool:
-        futures = [pool.submit(work, part) for part in parts]
+    waiting = deque(enumerate(parts))
+    done: dict[int, Result] = {}
+
+    def following() -> tuple[int, Part] | None:
         try:
-            return [future.result() for future in futures]
+            return waiting.popleft()
+        except IndexError:
+            return None
+
+    def take() -> None:
+        """Parts as long as there are any: a pool that is handed one after the other costs more than some of them."""
+        try:
+            while taken := following():
+                done[taken[0]] = work(taken[1])
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            waiting.clear()
             raise
+
+    with ThreadPoolExecutor(min(threads, len(parts)) - 1) as pool:
+        others = [pool.submit(take) for _ in range(min(threads, len(parts)) - 1)]
+        take()
+        for other in others:
+            other.result()
+    return [done[at] for at in range(len(parts))]
 
 
 def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> Iterator[Result]:

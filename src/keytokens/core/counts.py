@@ -7,7 +7,8 @@ some blocks.
 
 Products are made with matrices that have a row for each class and a column for each token. A few rows lie one after the
 other. Many lie token by token (see `layout`): who visits a token finds all its rows at one place, and all products are
-made at once. Their transposed products share out the tokens instead of the documents.
+made at once, token by token, with the transpose of each slice. A document adds its tokens in the order of their columns
+all the same, for its entries are sorted. Transposed products share out the tokens instead of the documents.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["BLOCK", "COUNTS", "Block", "Float", "block_bounds", "blocks_of", "la
 BLOCK = 1 << 24  # entries: many, because every slice of a block adds a vector over all tokens
 _SLICES = 4  # parts of a block's work: a constant, so that it is independent of the threads
 _FEW = 4  # rows: more of them lie token by token
-_PIECE = 1 << 16  # entries and tokens in a piece of the transpose: its products stay in the cache
+_PIECE = 1 << 17  # entries and tokens in a piece of the transpose: its products stay in the cache
 
 Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
 
@@ -82,10 +83,12 @@ class Block:
         """C x for every row x of X, (rows, tokens) as `layout` has it: (rows, documents)."""
         if layout(len(X)) == "F":
             columns = np.ascontiguousarray(X.T)
-            return np.concatenate(ordered_map(lambda part: part @ columns, self.slices, threads)).T
+            # token by token: X is read from its beginning to its end, and each document adds in the same order
+            parts: Sequence[Any] = self.slices if self.let_go else [turned.T for turned in self._turned_slices]
+            return np.concatenate(ordered_map(lambda part: part @ columns, parts, threads)).T
         # one column at a time: in scipy two such products cost less than one with two columns
-        parts = ordered_map(lambda part: [part @ x for x in X], self.slices, threads)
-        return np.stack([np.concatenate(pieces) for pieces in zip(*parts, strict=True)])
+        found = ordered_map(lambda part: [part @ x for x in X], self.slices, threads)
+        return np.stack([np.concatenate(pieces) for pieces in zip(*found, strict=True)])
 
     def transposed_times(self, R: Float, threads: int, out: Float | None = None) -> Float:
         """C' r for every row r of R, (rows, documents): (rows, tokens) as `layout` has it; into `out`, if given."""
@@ -94,31 +97,42 @@ class Block:
         if layout(len(R)) == "C":
             out.fill(0)
             self._add_column_sums(None, R, out, threads)
-            return out
-        if self.let_go is None:
-            columns = np.ascontiguousarray(R.T)
-
-            def some_tokens(piece: tuple[slice, Any]) -> None:
-                out[:, piece[0]] = (piece[1] @ columns).T
-
-            ordered_map(some_tokens, self._pieces, threads)
-        else:  # no room for the transpose: the same sums in the same order, a row at a time
-            turned = _turned(self.rows, None)
+        elif self.let_go:  # no room for the transposes: a row at a time
+            turned = [_turned(part, None) for part in self.slices]
 
             def one_row(k: int) -> None:
-                out[k] = turned @ R[k]
+                out[k] = _sum_of_products(turned, np.split(R[k], self._ends[1:-1]))
 
             ordered_map(one_row, range(len(R)), threads)
+        else:
+            columns = np.split(np.ascontiguousarray(R.T), self._ends[1:-1])
+
+            def some_tokens(piece: tuple[slice, list[Any]]) -> None:
+                out[:, piece[0]] = _sum_of_products(piece[1], columns).T
+
+            ordered_map(some_tokens, self._pieces, threads)
         return out
 
     @functools.cached_property
-    def _pieces(self) -> list[tuple[slice, Any]]:
-        """The transpose, in pieces of consecutive tokens. For many products it is worth its memory."""
-        turned = self.rows.T.tocsr()
-        work = turned.indptr + np.arange(len(turned.indptr), dtype=np.int64)
+    def _ends(self) -> NDArray[np.intp]:
+        """Where the slices begin, and the number of documents."""
+        return np.cumsum([0, *(part.shape[0] for part in self.slices)])
+
+    @functools.cached_property
+    def _turned_slices(self) -> list[Any]:
+        """The transposes. For many products they are worth their memory."""
+        return [part.T.tocsr() for part in self.slices]
+
+    @functools.cached_property
+    def _pieces(self) -> list[tuple[slice, list[Any]]]:
+        """Consecutive tokens, and their part of the transpose of each slice."""
+        work = np.arange(self.rows.shape[1] + 1, dtype=np.int64)
+        for turned in self._turned_slices:
+            work += turned.indptr
         bounds = _bounds(work, max(1, int(work[-1]) // _PIECE))
         spans = [slice(first, last) for first, last in pairwise(bounds)] or [slice(0)]  # without tokens one empty piece
-        return list(zip(spans, _parts(turned, bounds), strict=True))
+        by_slice = [_parts(turned, bounds) for turned in self._turned_slices]
+        return [(tokens, [parts[at] for parts in by_slice]) for at, tokens in enumerate(spans)]
 
     def column_sums(self, of: Callable[[Float], Float] | None, vectors: Sequence[Float], threads: int) -> Float:
         """of(C)' r for every r, `of` acting on each entry (squares, presence; None: C itself): (vectors, tokens).
@@ -136,9 +150,8 @@ class Block:
     ) -> None:
         def one(at: int) -> list[Float]:
             turned = _turned(self.slices[at], of)
-            return [turned @ vector[ends[at] : ends[at + 1]] for vector in vectors]
+            return [turned @ vector[self._ends[at] : self._ends[at + 1]] for vector in vectors]
 
-        ends = np.cumsum([0, *(part.shape[0] for part in self.slices)])
         for columns in ordered_stream(one, range(len(self.slices)), threads):
             for row, column in zip(into, columns, strict=True):
                 row += column
@@ -170,6 +183,14 @@ def blocks_of(counts: sparse.csr_matrix, let_go: Callable[[int, int], None] | No
 def block_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
     """Where the blocks of a matrix with this pointer begin, and the number of its rows."""
     return _bounds(pointer, max(1, round(int(pointer[-1]) / BLOCK)))
+
+
+def _sum_of_products(matrices: Sequence[Any], arrays: Sequence[Float]) -> Float:
+    """One product for each slice, added in their order."""
+    total: Float = matrices[0] @ arrays[0]
+    for matrix, array in zip(matrices[1:], arrays[1:], strict=True):
+        total += matrix @ array
+    return total
 
 
 def _turned(rows: sparse.csr_matrix, of: Callable[[Float], Float] | None) -> Any:
