@@ -34,8 +34,8 @@ RANK = {name: row for row, names in enumerate(ROWS) for name in names.split()}
 DOORS = {
     ("explanation/record.py", "keytokens.report"),
     ("bags/estimator.py", "keytokens.persist"),
-    ("classifier.py", "keytokens.persist"),
-    ("classifier.py", "keytokens.report"),
+    ("classifier/text.py", "keytokens.persist"),
+    ("classifier/text.py", "keytokens.report"),
 }
 # Maths and strings meet only in `explain` and `classifier`.
 STRANGERS = [

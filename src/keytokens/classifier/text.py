@@ -1,4 +1,4 @@
-"""The two estimators: `AttentionClassifier` on a matrix of counts, and `KeyTokenClassifier`, its front for text."""
+"""The estimator on texts: it makes counts of them, and explanations of its predictions."""
 
 from __future__ import annotations
 
@@ -12,328 +12,30 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from .compression import TokenModel, largest_within, shrink
-from .core.attention import Parameters, scores
-from .core.counts import COUNTS, Float, blocks_of, weigh
-from .core.embeddings import Embeddings, embed
-from .core.losses import probabilities
-from .core.prior import PriorOptions
-from .errors import refusal
-from .explain import explain_texts, read_together
-from .explanation import Explanation, KeyToken
-from .fitting import check_memory, check_weights, class_weighted, progress
-from .optim.lbfgs import LBFGSState
-from .parallel import cores, ordered_map
-from .streaming import LEAST_MEMORY, Workplace, gather
-from .text import Limits, Vocabulary, build, count
-from .text.counts import PIECE
-from .training import TrainingSet, fit_embeddings, fit_scalars
-from .validate import Seen, check_choice, check_labels, check_number, check_range, check_texts, check_truth
+from ..compression import TokenModel, largest_within, shrink
+from ..core.attention import scores
+from ..core.counts import Float, weigh
+from ..errors import refusal
+from ..explain import explain_texts, read_together
+from ..explanation import Explanation, KeyToken
+from ..fitting import class_weighted
+from ..parallel import ordered_map
+from ..streaming import LEAST_MEMORY, Workplace, gather
+from ..text import Limits, Vocabulary, build, count
+from ..text.counts import PIECE
+from ..validate import check_labels, check_number, check_range, check_texts, check_truth
+from .shared import Attention, frozen
 
 if TYPE_CHECKING:
-    from .report.explorer import PageModel
+    from ..report.explorer import PageModel
 
-__all__ = ["AttentionClassifier", "KeyTokenClassifier"]
-
-LARGEST = 1e12  # of an entry of a matrix, so that sums of squares stay finite in single precision
-_LARGEST_OPTION = 1e9  # for the same reason
+__all__ = ["KeyTokenClassifier"]
 
 
-def frozen(theta: Parameters) -> Parameters:
-    """The parameters in double precision: what every prediction and every proof uses.
-
-    With more than two classes, what is added to all scores of a token changes nothing: they are made to sum to 0.
-    """
-    a, B, c, empty = (np.asarray(x, np.float64) for x in (theta.a, theta.B, theta.c, theta.empty))
-    if len(c) > 1:
-        B, c = B - B.mean(axis=0), c - c.mean()
-    return Parameters(a, B, c, empty, theta.log_sink)
-
-
-class _Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: the options of the model, training on blocks, and probabilities from scores."""
-
-    classes_: NDArray[Any]
-    attention_: Float
-    values_: Float
-    intercept_: Float
-    empty_: Float
-    log_sink_: float
-
-    def __init__(
-        self,
-        *,
-        counts: str = "raw",
-        sink: float = 0.3,
-        ratio: float = 1.5,
-        spread: float = 1.6,
-        attention_penalty: float = 1.0,
-        brevity: float = 0.3,
-        parameters: str = "scalars",
-        dim: int = 64,
-        max_iter: int = 100,
-        tol: float = 0.04,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        threads: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.counts = counts
-        self.sink = sink
-        self.ratio = ratio
-        self.spread = spread
-        self.attention_penalty = attention_penalty
-        self.brevity = brevity
-        self.parameters = parameters
-        self.dim = dim
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.threads = threads
-        self.verbose = verbose
-
-    def check_options(self) -> None:
-        """Refuse options that break a rule, as `fit` does before it begins."""
-        owner = type(self).__name__
-        check_choice(owner, "counts", self.counts, COUNTS)
-        check_choice(owner, "parameters", self.parameters, ("scalars", "embeddings"))
-        for name in ("sink", "ratio"):
-            check_number(owner, name, getattr(self, name), 0)
-        for name in ("spread", "attention_penalty", "tol"):
-            check_number(owner, name, getattr(self, name), 0, above=True)
-        for name in ("sink", "ratio", "spread", "attention_penalty"):
-            if getattr(self, name) > _LARGEST_OPTION:
-                raise refusal(owner, name, f"be at most {_LARGEST_OPTION:g}", getattr(self, name))
-        check_number(owner, "brevity", self.brevity, 0)
-        if self.brevity > 1:
-            raise refusal(owner, "brevity", "be a number from 0 to 1", self.brevity)
-        check_number(owner, "max_iter", self.max_iter, 1, whole=True)
-        if self.class_weight is not None and not isinstance(self.class_weight, dict):
-            check_choice(owner, "class_weight", self.class_weight, ("balanced",))
-        check_number(owner, "dim", self.dim, 2, whole=True)
-        check_number(owner, "threads", self.threads, 1, whole=True, none=True)
-
-    @property
-    def _threads(self) -> int:
-        return cores() if self.threads is None else int(self.threads)
-
-    def _train(
-        self,
-        counts: sparse.csr_matrix,
-        classes: NDArray[Any],
-        y: NDArray[np.intp],
-        weight: Float,
-        warm: bool,
-        sizes: NDArray[np.int32] | None = None,
-        let_go: Callable[[int, int], None] | None = None,
-        place: Workplace | None = None,
-        **more: Any,
-    ) -> None:
-        """Fit to counts that are weighed already; the model changes in one instant, when all has gone well.
-
-        `let_go` gives back the memory of entries that lie in a file, and `place` keeps states of the training.
-        """
-        n_classes = len(classes)
-        owner = f"{type(self).__name__}.fit"
-        dim = self.dim if self.parameters == "embeddings" else 0
-        check_memory(owner, n_classes, counts.shape[1], counts.shape[0], dim, counts.dtype.itemsize)
-        weight = check_weights(owner, weight, counts.dtype)
-        data = TrainingSet.of(blocks_of(counts, let_go), y, weight, n_classes, self._threads, sizes)
-        self._learn(data, classes, warm, place, **more)
-
-    def _learn(
-        self, data: TrainingSet, classes: NDArray[Any], warm: bool, place: Workplace | None = None, **more: Any
-    ) -> None:
-        """Fit to documents wherever they lie."""
-        n_classes = len(classes)
-        options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, self.brevity)
-        seed = check_random_state(self.random_state)
-        state, history = (place and place.state()) or (None, [])
-        resumed = None if state is None else (state, len(history))
-        with progress(self.verbose) as tick:
-
-            def watch(state: LBFGSState) -> None:
-                if place is not None:
-                    place.tick(state, history)
-                history.append(state.value)
-                tick(state.value)
-
-            if self.parameters == "scalars":
-                start = self._present() if warm else None
-                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch, resumed)
-            else:
-                self._check_dim(n_classes)
-                done, (E, p, v) = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
-                more |= {"E_": E, "p_": p, "v_": v}
-        theta = done.theta
-        self.__dict__.update(
-            classes_=classes,
-            attention_=theta.a,
-            values_=theta.B,
-            intercept_=theta.c,
-            empty_=theta.empty,
-            log_sink_=theta.log_sink,
-            mean_attention_=data.mean_attention(theta),
-            class_counts_=done.statistics.presence,
-            n_iter_=done.steps,
-            status_=done.status.value,
-            history_=np.array(history),
-            _theta=frozen(theta),
-            **more,
-        )
-
-    def _present(self) -> Parameters:
-        """The parameters as they were trained."""
-        return Parameters(self.attention_, self.values_, self.intercept_, self.empty_, self.log_sink_)
-
-    def _check_dim(self, n_classes: int) -> None:
-        least = 2 if n_classes == 2 else n_classes + 1
-        check_number(type(self).__name__, "dim", self.dim, least, whole=True)
-
-    def _may_go_on(self, classes: NDArray[Any], n_tokens: int) -> bool:
-        """Whether a warm start is wanted and the present parameters fit."""
-        return bool(
-            self.warm_start
-            and hasattr(self, "attention_")
-            and np.array_equal(self.classes_, classes)
-            and self.attention_.shape == (n_tokens,)
-        )
-
-    def _scores(self, X: Any) -> Float:
-        raise NotImplementedError
-
-    def decision_function(self, X: Any) -> Float:
-        """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
-        F = self._scores(X)
-        return F[0] if len(F) == 1 else F.T
-
-    def predict_proba(self, X: Any) -> Float:
-        """The probability of each class, (n, K)."""
-        return probabilities(self._scores(X)).T
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the largest probability; the first of them if several are equal."""
-        P = self.predict_proba(X)
-        return self.classes_[P.argmax(axis=1)]
-
-    def to_embeddings(self, dim: int | None = None) -> Embeddings:
-        """E, p, v in dimension `dim` with the same f as this model (see `Embeddings`)."""
-        check_is_fitted(self)
-        dim = self.dim if dim is None else dim
-        check_number("to_embeddings", "dim", dim, len(self.values_) + 1, whole=True)
-        return embed(self._theta, dim)
-
-
-class AttentionClassifier(_Attention):
-    """One layer of softmax attention on a matrix of counts, f = C(w b) / (C w + w0) + c with w = exp(a).
-
-    Amounts that are no counts will do as well. A negative amount is that much of an opposite token, which gets an
-    attention and a value of its own: columns V to 2V of the parameters, made only if such entries occur in training.
-
-    Parameters
-    ----------
-    counts : "raw", "log" or "binary"
-        The weight of a token that occurs c times: c, 1 + log c, or 1.
-    sink : float
-        The weight of the sink, in mean document weights. 0: no sink, the model of the paper.
-    ratio, spread : float
-        The prior of the values: how much of the log-count ratio its mean holds, and how wide it is.
-    attention_penalty : float
-        Precision of the prior of the attention logits: large for attention that stays close to it.
-    brevity : float from 0 to 1
-        How few tokens should decide. 0: the prior of the attention is uniform, many share a decision. Up to 0.2:
-        attention begins at the tokens that tell the classes apart. Beyond: small contributions are silenced after
-        training (`parameters="scalars"` only). The default costs next to no accuracy; 0.8 costs less than half a point
-        on long reviews, where three tokens then suffice (the median).
-    parameters : "scalars" or "embeddings"
-        Train a and b directly, or E, p and v in dimension `dim` as the paper does: slower and, with the prior that it
-        cannot use, less accurate. Both are the same model.
-    max_iter, tol :
-        Stop after so many steps, or when two steps in a row lower the objective by less than this share of it each. The
-        default stops early, which predicts better than the exact minimum; for that one, try 1e-6.
-    class_weight : None, "balanced" or dict
-    warm_start : bool
-        Begin the next `fit` at the present parameters if the shapes agree.
-    random_state : only `parameters="embeddings"` draws random numbers.
-    threads : int or None
-        None: all cores. The result is the same to the bit for any number.
-    verbose : 0 or 1: a progress bar.
-
-    Attributes
-    ----------
-    classes_, attention_ (V,), values_ (1 or K, V), intercept_, log_sink_, mean_attention_, class_counts_ (K, V),
-    n_iter_, status_ (a sentence), history_ (the objective at the start and after each step); with
-    `parameters="embeddings"` also E_ (V, d), p_ (d,) and v_ (1 or K, d) as they were trained.
-
-    Examples
-    --------
-    >>> X = [[2, 0, 1], [1, 0, 2], [0, 2, 1], [0, 1, 1]]
-    >>> clf = AttentionClassifier().fit(X, ["good", "good", "bad", "bad"])
-    >>> clf.predict([[3, 0, 1], [0, 1, 5]]).tolist()
-    ['good', 'bad']
-    """
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AttentionClassifier:
-        """Fit to counts X (n, V), dense or sparse."""
-        self.check_options()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        largest = float(abs(X).max()) if 0 not in X.shape else 0.0
-        if largest > LARGEST:
-            raise refusal("AttentionClassifier.fit", "X", f"have entries up to {LARGEST:g}", largest, "divide them all")
-        signed = _least(X) < 0
-        C = self._counts(X, signed)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            seen = Seen(f"one class only, {classes.tolist()[0]!r}")
-            cure = "add documents of another class"
-            raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, cure)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        warm = self._may_go_on(classes, C.shape[1])
-        self._train(C, classes, codes, class_weighted(self.class_weight, y, weight), warm, signed_=signed)
-        return self
-
-    def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:
-        C = sparse.csr_matrix(X, copy=False)
-        if C.nnz and (not C.has_canonical_format or (C.data == 0).any()):
-            C = C.copy()
-            C.sum_duplicates()
-            C.eliminate_zeros()
-        if signed:
-            C = sparse.hstack([C.maximum(0), (-C).maximum(0)], format="csr")
-        return weigh(C, self.counts)
-
-    def _scores(self, X: Any) -> Float:
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        if not self.signed_ and _least(X) < 0:
-            cure = "fit with such entries, or leave them out"
-            raise refusal("predict", "X", "have no negative entry, as in training", _least(X), cure)
-        return scores(self._counts(X, self.signed_), self._theta)
-
-
-def _least(X: Any) -> float:
-    """The least entry of a matrix, at most 0."""
-    data = X.data if isinstance(X, sparse.csr_matrix | sparse.csr_array) else X
-    return float(data.min(initial=0.0))
-
-
-class KeyTokenClassifier(_Attention):
+class KeyTokenClassifier(Attention):
     """A text classifier that shows, and proves, which tokens decide.
 
     Parameters
@@ -600,7 +302,7 @@ class KeyTokenClassifier(_Attention):
         It is a model of its own: what it stores is what it predicts, explains and proves with, to the bit. With all
         tokens its scores differ from the present ones by about 0.02; those that go say least (see `compression`).
         """
-        from .persist import size_on_disk
+        from ..persist import size_on_disk
 
         check_is_fitted(self)
         check_number("compressed", "max_bytes", max_bytes, 1, whole=True)
@@ -638,7 +340,7 @@ class KeyTokenClassifier(_Attention):
 
     def page_model(self, whole_size: int | None = None) -> PageModel:
         """The model as plain data for a page; `whole_size` is the number of tokens before pruning, if there was any."""
-        from .report.explorer import PageModel
+        from ..report.explorer import PageModel
 
         check_is_fitted(self)
         return PageModel(
@@ -674,7 +376,7 @@ class KeyTokenClassifier(_Attention):
         `max_tokens` prunes the model first (see `pruned`); of more than `max_documents` texts those that are wrong,
         those that are unsure and some drawn by lot go into the page, while the score is of all.
         """
-        from .report.explorer import write_report  # a door: rendering lives above
+        from ..report.explorer import write_report  # a door: rendering lives above
 
         check_is_fitted(self)
         check_number("report", "max_tokens", max_tokens, 1, whole=True, none=True)
@@ -689,7 +391,7 @@ class KeyTokenClassifier(_Attention):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a directory, whole or not at all."""
-        from .persist import save
+        from ..persist import save
 
         check_is_fitted(self)
         save(self, path)

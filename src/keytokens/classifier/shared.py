@@ -1,0 +1,218 @@
+"""What both estimators share: options, training on blocks, probabilities from scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.attention import Parameters
+from ..core.counts import COUNTS, Float, blocks_of
+from ..core.embeddings import Embeddings, embed
+from ..core.losses import probabilities
+from ..core.prior import PriorOptions
+from ..errors import refusal
+from ..fitting import check_memory, check_weights, progress
+from ..optim.lbfgs import LBFGSState
+from ..parallel import cores
+from ..streaming import Workplace
+from ..training import TrainingSet, fit_embeddings, fit_scalars
+from ..validate import check_choice, check_number
+
+__all__ = ["Attention", "frozen"]
+
+_LARGEST_OPTION = 1e9  # so that sums of squares stay finite in single precision
+
+
+def frozen(theta: Parameters) -> Parameters:
+    """The parameters in double precision: what every prediction and every proof uses.
+
+    With more than two classes, what is added to all scores of a token changes nothing: they are made to sum to 0.
+    """
+    a, B, c, empty = (np.asarray(x, np.float64) for x in (theta.a, theta.B, theta.c, theta.empty))
+    if len(c) > 1:
+        B, c = B - B.mean(axis=0), c - c.mean()
+    return Parameters(a, B, c, empty, theta.log_sink)
+
+
+class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: the options of the model, training on blocks, and probabilities from scores."""
+
+    classes_: NDArray[Any]
+    attention_: Float
+    values_: Float
+    intercept_: Float
+    empty_: Float
+    log_sink_: float
+
+    def __init__(
+        self,
+        *,
+        counts: str = "raw",
+        sink: float = 0.3,
+        ratio: float = 1.5,
+        spread: float = 1.6,
+        attention_penalty: float = 1.0,
+        brevity: float = 0.3,
+        parameters: str = "scalars",
+        dim: int = 64,
+        max_iter: int = 100,
+        tol: float = 0.04,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        threads: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.counts = counts
+        self.sink = sink
+        self.ratio = ratio
+        self.spread = spread
+        self.attention_penalty = attention_penalty
+        self.brevity = brevity
+        self.parameters = parameters
+        self.dim = dim
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.threads = threads
+        self.verbose = verbose
+
+    def check_options(self) -> None:
+        """Refuse options that break a rule, as `fit` does before it begins."""
+        owner = type(self).__name__
+        check_choice(owner, "counts", self.counts, COUNTS)
+        check_choice(owner, "parameters", self.parameters, ("scalars", "embeddings"))
+        for name in ("sink", "ratio"):
+            check_number(owner, name, getattr(self, name), 0)
+        for name in ("spread", "attention_penalty", "tol"):
+            check_number(owner, name, getattr(self, name), 0, above=True)
+        for name in ("sink", "ratio", "spread", "attention_penalty"):
+            if getattr(self, name) > _LARGEST_OPTION:
+                raise refusal(owner, name, f"be at most {_LARGEST_OPTION:g}", getattr(self, name))
+        check_number(owner, "brevity", self.brevity, 0)
+        if self.brevity > 1:
+            raise refusal(owner, "brevity", "be a number from 0 to 1", self.brevity)
+        check_number(owner, "max_iter", self.max_iter, 1, whole=True)
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            check_choice(owner, "class_weight", self.class_weight, ("balanced",))
+        check_number(owner, "dim", self.dim, 2, whole=True)
+        check_number(owner, "threads", self.threads, 1, whole=True, none=True)
+
+    @property
+    def _threads(self) -> int:
+        return cores() if self.threads is None else int(self.threads)
+
+    def _train(
+        self,
+        counts: sparse.csr_matrix,
+        classes: NDArray[Any],
+        y: NDArray[np.intp],
+        weight: Float,
+        warm: bool,
+        sizes: NDArray[np.int32] | None = None,
+        let_go: Callable[[int, int], None] | None = None,
+        place: Workplace | None = None,
+        **more: Any,
+    ) -> None:
+        """Fit to counts that are weighed already; the model changes in one instant, when all has gone well.
+
+        `let_go` gives back the memory of entries that lie in a file, and `place` keeps states of the training.
+        """
+        n_classes = len(classes)
+        owner = f"{type(self).__name__}.fit"
+        dim = self.dim if self.parameters == "embeddings" else 0
+        check_memory(owner, n_classes, counts.shape[1], counts.shape[0], dim, counts.dtype.itemsize)
+        weight = check_weights(owner, weight, counts.dtype)
+        data = TrainingSet.of(blocks_of(counts, let_go), y, weight, n_classes, self._threads, sizes)
+        self._learn(data, classes, warm, place, **more)
+
+    def _learn(
+        self, data: TrainingSet, classes: NDArray[Any], warm: bool, place: Workplace | None = None, **more: Any
+    ) -> None:
+        """Fit to documents wherever they lie."""
+        n_classes = len(classes)
+        options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, self.brevity)
+        seed = check_random_state(self.random_state)
+        state, history = (place and place.state()) or (None, [])
+        resumed = None if state is None else (state, len(history))
+        with progress(self.verbose) as tick:
+
+            def watch(state: LBFGSState) -> None:
+                if place is not None:
+                    place.tick(state, history)
+                history.append(state.value)
+                tick(state.value)
+
+            if self.parameters == "scalars":
+                start = self._present() if warm else None
+                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch, resumed)
+            else:
+                self._check_dim(n_classes)
+                done, (E, p, v) = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
+                more |= {"E_": E, "p_": p, "v_": v}
+        theta = done.theta
+        self.__dict__.update(
+            classes_=classes,
+            attention_=theta.a,
+            values_=theta.B,
+            intercept_=theta.c,
+            empty_=theta.empty,
+            log_sink_=theta.log_sink,
+            mean_attention_=data.mean_attention(theta),
+            class_counts_=done.statistics.presence,
+            n_iter_=done.steps,
+            status_=done.status.value,
+            history_=np.array(history),
+            _theta=frozen(theta),
+            **more,
+        )
+
+    def _present(self) -> Parameters:
+        """The parameters as they were trained."""
+        return Parameters(self.attention_, self.values_, self.intercept_, self.empty_, self.log_sink_)
+
+    def _check_dim(self, n_classes: int) -> None:
+        least = 2 if n_classes == 2 else n_classes + 1
+        check_number(type(self).__name__, "dim", self.dim, least, whole=True)
+
+    def _may_go_on(self, classes: NDArray[Any], n_tokens: int) -> bool:
+        """Whether a warm start is wanted and the present parameters fit."""
+        return bool(
+            self.warm_start
+            and hasattr(self, "attention_")
+            and np.array_equal(self.classes_, classes)
+            and self.attention_.shape == (n_tokens,)
+        )
+
+    def _scores(self, X: Any) -> Float:
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> Float:
+        """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
+        F = self._scores(X)
+        return F[0] if len(F) == 1 else F.T
+
+    def predict_proba(self, X: Any) -> Float:
+        """The probability of each class, (n, K)."""
+        return probabilities(self._scores(X)).T
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest probability; the first of them if several are equal."""
+        P = self.predict_proba(X)
+        return self.classes_[P.argmax(axis=1)]
+
+    def to_embeddings(self, dim: int | None = None) -> Embeddings:
+        """E, p, v in dimension `dim` with the same f as this model (see `Embeddings`)."""
+        check_is_fitted(self)
+        dim = self.dim if dim is None else dim
+        check_number("to_embeddings", "dim", dim, len(self.values_) + 1, whole=True)
+        return embed(self._theta, dim)
