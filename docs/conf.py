@@ -53,7 +53,7 @@ html_title = "keytokens"
 html_theme_options = {
     "logo": {"text": "keytokens"},
     "navbar_align": "left",
-    "show_prev_next": False,
+    "show_prev_next": True,
     "show_toc_level": 1,
     "header_links_before_dropdown": 8,
     "navbar_end": ["theme-switcher"],
@@ -71,6 +71,7 @@ html_copy_source = False
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("builder-inited", _generate, priority=1)  # before the gallery looks for its examples
+    app.connect("doctree-read", _formulas)
 
 
 def _generate(app: Any) -> None:
@@ -83,3 +84,37 @@ def _generate(app: Any) -> None:
 
 def _docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     lines[:] = generate.restructured(lines)
+
+
+def _formulas(app: Any, document: Any) -> None:
+    """Indices below and powers above the line, wherever words are not code, a heading or a signature."""
+    from docutils import nodes
+
+    if app.env.docname.startswith("generated/gallery/"):  # a block without a language is what a script has printed
+        return
+    names = app.env.docname.startswith("generated/reference/")
+    for text in list(document.findall(nodes.Text)):
+        pieces = generate.formula(text.astext(), names)
+        if pieces != [("", text.astext())] and _is_prose(text.parent):
+            text.parent.rawsource = ""  # of a block: it is not to be coloured as code
+            text.parent.replace(text, [_piece(kind, words) for kind, words in pieces])
+
+
+def _is_prose(node: Any) -> bool:
+    from docutils import nodes
+    from sphinx import addnodes
+
+    code = (nodes.literal, nodes.literal_block, nodes.doctest_block, nodes.raw, addnodes.desc_signature)
+    apart = (*code, nodes.title, nodes.reference)
+    while node is not None and not isinstance(node, apart):
+        node = node.parent
+    return node is None or (isinstance(node, nodes.literal_block) and node.get("language", "none") == "none")
+
+
+def _piece(kind: str, words: str) -> Any:
+    from docutils import nodes
+
+    if not kind:
+        return nodes.Text(words)
+    made = nodes.subscript() if kind == "sub" else nodes.superscript()
+    return made.__class__("", "", *[_piece(*part) for part in generate.formula(words)])

@@ -9,14 +9,17 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from keytokens.notation import table
+from keytokens.notation import SYMBOLS
 from keytokens.theory import Claim, Verdict, claims
 from keytokens.theory.claim import judge
 
@@ -45,6 +48,18 @@ FAMILIES = {
     "te": "Trained embeddings",
     "fu": "Papers that follow these two",
     "kt": "What keytokens itself rests on",
+}
+LETTERS = {
+    "mm": "An input is a bag of vectors with keys k and scores gamma. p is the query, s the attention that it gives to "
+    "the tokens of an input, p_mm the max-margin direction: the shortest p that puts the selected token of each input "
+    "at least 1 above the others. L is the loss or its Lipschitz constant, R the radius of a ball, cos that of the "
+    "angle between p and its limit.",
+    "te": "A token s has the embedding E_s, the logit a_s = E_s'p, the value b_s = E_s'v, and the average signed "
+    "frequency alpha_s. Labels y are 1 and -1. Q_s is the attention on s, f the logit of a document, eta a step, p_0 "
+    "and E_0 the start, p_* the max-margin direction.",
+    "fu": "Attention by a matrix, with logits x'W z for a query z, and other norms than the Euclidean. |W|_* is the "
+    "nuclear norm, |W|_q the norm with exponent q of the entries, D the Bregman divergence that belongs to it.",
+    "kt": "The proofs that come with every prediction, and the identities that they rest on.",
 }
 FIGURES = ("step", "simulated-reviews", "flow", "1a", "1b", "4a")  # those that the written pages show; seconds each
 QUICK = 3  # random instances of a claim when the site is built, unless they are too few to judge it
@@ -78,8 +93,14 @@ def pages(judged: Callable[[Claim[Any]], Verdict]) -> dict[str, str]:
     found["theory/index.md"] = theory_index(every)
     found.update({f"reference/{shelf}.md": shelf_page(shelf) for shelf in SHELVES})
     found["reference/index.md"] = reference_index()
-    found["notation.md"] = f"# Notation\n\nOne letter, one meaning: in code, pages, axes and messages.\n\n{table()}\n"
+    found["notation.md"] = notation_page()
     return found
+
+
+def notation_page() -> str:
+    rows = [f"| `{letter}` | {plain(meaning)} |" for letter, meaning in SYMBOLS.items()]
+    head = "# Notation\n\nOne letter, one meaning: in code, pages, axes and messages.\n"
+    return "\n".join([head, "| letter | meaning |", "|---|---|", *rows, ""])
 
 
 def _put(path: Path, text: str) -> None:
@@ -104,6 +125,7 @@ def claim_page(claim: Claim[Any], verdict: Verdict) -> str:
         f"Source: {plain(claim.source)}.",
         "## Hypotheses",
         "\n".join(f"- {plain(hypothesis.says)}" for hypothesis in claim.hypotheses) or "None.",
+        *(["## Why", why] if (why := _part_of("proofs", claim.id)) else []),
         "## Checked when this page was built",
         _verdict(claim, verdict),
     ]
@@ -119,7 +141,8 @@ def _verdict(claim: Claim[Any], verdict: Verdict) -> str:
     return (
         f"**{plain(verdict.sentence)}**\n\n| instances | that count | worst excess | allowed |\n|---|---|---|---|\n"
         f"| {verdict.instances} | {verdict.hypotheses_met} | {worst} | {verdict.tolerance:.2g} |\n\n"
-        f"More of them: `keytokens verify {claim.id} --seeds 200`"
+        f"The excess is how far the conclusion was missed; [what these words mean](../../theory.md). More instances: "
+        f"`keytokens verify {claim.id} --seeds 200`, or in Python `keytokens.theory.verify({claim.id!r})`."
     )
 
 
@@ -167,13 +190,22 @@ def theory_index(every: list[Claim[Any]]) -> str:
         "# Theorems",
         "Each page holds one claim: what it says, what it supposes, the code that runs it, and a verdict on a few "
         "instances, made when the page was. `keytokens verify` runs them all, on more instances. What a verdict means, "
-        "and how a claim can fail, is in [theorems that run](../../theory.md).",
+        "and how a claim can fail, is in [theorems that run](../../theory.md); the story that they tell is in "
+        "[from counts to margins](../../understand/from-counts-to-margins.md), all letters are in "
+        "[the notation](../notation.md).",
     ]
     for family, title in FAMILIES.items():
-        mine = [claim for claim in every if claim.id.startswith(f"{family}.")]
+        mine = sorted((claim for claim in every if claim.id.startswith(f"{family}.")), key=_numbered)
         rows = [f"| [{claim.id}]({claim.id}.md) | {plain(claim.says)} |" for claim in mine]
-        parts += [f"## {title}", "\n".join(["| claim | says |", "|---|---|", *rows]), _toctree([c.id for c in mine])]
+        table = "\n".join(["| claim | says |", "|---|---|", *rows])
+        parts += [f"## {title}", plain(LETTERS[family]), table, _toctree([claim.id for claim in mine])]
     return "\n\n".join(parts) + "\n"
+
+
+def _numbered(claim: Claim[Any]) -> tuple[int, int]:
+    """Theorems by their numbers, lemmas by theirs, then the rest as it comes."""
+    found = re.search(r"\.(thm|lemma)(\d+)$", claim.id)
+    return (["thm", "lemma"].index(found[1]), int(found[2])) if found else (2, 0)
 
 
 # Reference -----------------------------------------------------------------------------------------------------------
@@ -181,8 +213,10 @@ def theory_index(every: list[Claim[Any]]) -> str:
 
 def reference_index() -> str:
     rows = [f"| [{shelf}]({shelf}.md) | {plain(words)} |" for shelf, words in SHELVES.items()]
-    head = "# Reference\n\nEvery public name, with its docstring. The examples run in the tests.\n"
-    return "\n".join([head, "| import from | what is there |", "|---|---|", *rows, "", _toctree(list(SHELVES)), ""])
+    head = "# Reference\n\nEvery public name, with its docstring. An example stands at the name, or at the top of the "
+    head += "page ([all of these on one page](../../shelves.md)). All of them run in the tests.\n"
+    toctree = _toctree([*SHELVES, "../../shelves"])
+    return "\n".join([head, "| import from | what is there |", "|---|---|", *rows, "", toctree, ""])
 
 
 def shelf_page(shelf: str) -> str:
@@ -192,7 +226,16 @@ def shelf_page(shelf: str) -> str:
     summary += [f"   {name}" for name in names if not _is_data(shelf, name)]
     entries = [line for name in names for line in _entry(shelf, name)]
     body = "\n".join([*summary, "", *entries])
-    return f"# {shelf}\n\n{plain(SHELVES[shelf])}\n\n```{{eval-rst}}\n{body}\n```\n"
+    parts = [f"# {shelf}", plain(SHELVES[shelf]), _part_of("shelves", shelf), f"```{{eval-rst}}\n{body}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _part_of(page: str, name: str) -> str:
+    """What a written page says under the mark of a name, included; nothing if it has no such mark."""
+    mark = f"<!-- {name} -->"
+    if mark not in (DOCS / f"{page}.md").read_text("utf-8"):
+        return ""
+    return f"```{{include}} ../../{page}.md\n:start-after: {mark}\n:end-before: <!-- end -->\n```"
 
 
 def _is_data(shelf: str, name: str) -> bool:
@@ -233,7 +276,7 @@ def _draw(folder: Path, name: str) -> list[str]:
     passed = f"{sum(check.passed for check in made.checks)} of {len(made.checks)}"
     checked = f"{passed} numbers checked when this page was built pass. Again: `keytokens figure {name}`."
     caption = f"{plain(made.figure.title)}. {checked}"
-    image = f"```{{figure}} /generated/figures/{name}.svg\n:alt: {made.figure.title}"
+    image = f"```{{figure}} /generated/figures/{name}.svg\n:alt: {made.figure.title}\n:target: ../_images/{name}.svg"
     _put(folder / f"{name}.txt", f"{image}\n\n{caption}\n```\n")
     return [f"figure {name}: {check.name} is {check.seen}" for check in made.checks if not check.passed]
 
@@ -253,9 +296,21 @@ def copy_examples(made: Path) -> None:
     """The examples as sphinx-gallery wants them: under a heading, each with a title."""
     if examples():
         head = ROOT / "examples" / "README.rst"
-        _put(made / "examples" / head.name, head.read_text("utf-8") if head.exists() else "Examples\n========\n")
+        _put(made / "examples" / head.name, linked(head.read_text("utf-8")))
     for path in examples():
         _put(made / "examples" / path.name, worded(titled(path.read_text("utf-8"))))
+
+
+def linked(head: str) -> str:
+    """The table of the examples, narrow enough for a phone: a question leads to its page, names of files are gone.
+
+    >>> print(linked("All.\\n\\n=====  =====\\n``spam.py``  What?  demo\\n").splitlines()[-2])
+       * - :doc:`What? <spam>`
+    """
+    rows = re.findall(r"^``(\w+)\.py`` +(.+?)(?:  +(.*?))?$", head, re.MULTILINE)
+    table = [".. list-table::", "   :header-rows: 1", "   :widths: 70 30", "", "   * - question", "     - needs"]
+    table += [line for stem, asked, needs in rows for line in (f"   * - :doc:`{asked} <{stem}>`", f"     - {needs}")]
+    return "\n".join([re.split(r"^=+ +=", head, maxsplit=1, flags=re.MULTILINE)[0], *table, ""])
 
 
 def titled(source: str) -> str:
@@ -314,6 +369,39 @@ def _coded(words: str, special: str, fence: str) -> str:
     return "".join(piece for pair in zip(shown, [*code, ""], strict=True) for piece in pair)
 
 
+SIGNS = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eta": "η", "theta": "θ", "lambda": "λ", "mu": "μ"}
+SIGNS |= {"nu": "ν", "pi": "π", "rho": "ρ", "sigma": "σ", "phi": "φ", "<=": "≤", ">=": "≥"}
+SIGNS |= {name.capitalize(): letter.upper() for name, letter in SIGNS.items() if name.isalpha()}
+GREEK = "|".join(name for name in SIGNS if name.isalpha())
+MARKS = re.compile(
+    r"(?<=[|)])_(?P<norm>op|[A-Za-z*])(?![A-Za-z])"
+    rf"|(?<![\w.])(?<![A-Za-z]/)(?P<letter>[A-Za-z]|{GREEK})_(?P<index>\*|[A-Za-z0-9]{{1,5}})(?!\w)"
+    r"|(?<![\w.])(?P<word>sum|max|min|freq|value)_(?P<short>[a-z])(?!\w)"
+    r"|(?<=[\w|)])\^(?:\((?P<long>[^()]+)\)|\{(?P<braced>[^{}]+)\}|(?P<power>-?[\d.]*\d|[A-Za-z+](?!\w)))"
+    rf"|(?<![\w.-])(?P<sign>{GREEK})(?![\w-])|(?P<order><=|>=)"
+)
+KINDS = {"letter": "", "word": "", "sign": "", "order": "", "norm": "sub", "index": "sub", "short": "sub"}
+KINDS |= {"long": "sup", "braced": "sup", "power": "sup"}
+
+
+def formula(words: str, names: bool = False) -> list[tuple[str, str]]:
+    """Words as pieces of kind "", "sub" or "sup": indices go down, powers go up, and where they are not `names` of
+    arguments, the names of Greek letters become letters.
+
+    >>> formula("alpha_s |p|_q^2 <= 1/L_p, max_df")
+    [('', 'α'), ('sub', 's'), ('', ' |p|'), ('sub', 'q'), ('sup', '2'), ('', ' ≤ 1/L'), ('sub', 'p'), ('', ', max_df')]
+    """
+    found, at = [], 0
+    for match in MARKS.finditer(words):
+        found.append(("", words[at : match.start()]))
+        parts = [(KINDS[kind], part) for kind, part in match.groupdict().items() if part]
+        found += [(kind, part if names and part.isalpha() else SIGNS.get(part, part)) for kind, part in parts]
+        at = match.end()
+    found.append(("", words[at:]))
+    runs = [(kind, "".join(text for _, text in run)) for kind, run in groupby(found, key=itemgetter(0))]
+    return [(kind, text) for kind, text in runs if text]
+
+
 def _toctree(names: list[str]) -> str:
     return "\n".join(["```{toctree}", ":hidden:", "", *names, "```"])
 
@@ -363,9 +451,9 @@ def _items(lines: list[str]) -> list[str]:
 
 
 def escaped(words: str) -> str:
-    r"""Plain words for reStructuredText; what stands between backticks becomes code.
+    r"""Plain words for reStructuredText; what stands between backticks becomes code, *what stands out* still does.
 
-    >>> escaped("`p` and |q|_2")
-    '``p`` and \\|q\\|\\_2'
+    >>> escaped("`p` and |q|_2, to *add* 2*p*q")
+    '``p`` and \\|q\\|\\_2, to *add* 2\\*p\\*q'
     """
-    return _coded(words, "\\*_|", "``")
+    return re.sub(r"(?<![\w*])\\\*([a-zA-Z][a-zA-Z ]*)\\\*(?![\w*])", r"*\1*", _coded(words, "\\*_|", "``"))

@@ -28,7 +28,8 @@ figure, axes = plt.subplots(figsize=(4.5, 3.5))
 axes.plot(size, accuracy, "o-")
 for at, x, y in zip(steps, size, accuracy, strict=True):
     axes.annotate(f"{at:g}", (x, y), textcoords="offset points", xytext=(5, 5))
-axes.set(xlabel="tokens in the median sufficient set", ylabel="accuracy", xscale="log")
+axes.set(xlabel="tokens in the median sufficient set", ylabel="accuracy", xlim=(0, 1.1 * max(size)))
+axes.margins(y=0.2)
 figure.tight_layout()
 
 # %%

@@ -19,9 +19,11 @@ from keytokens.notation import SYMBOLS
 from keytokens.theory import Claim, Hypothesis, Verdict, claims
 from keytokens.theory.claim import judge
 
+from .test_layers import RANK, ROWS
+
 DOCS = Path(__file__).parent.parent / "docs"
 # Shelves for those who work on the package itself; the others have a page.
-INNER = {"cli", "core", "report", "serve"}
+INNER = {"classifier", "cli", "core", "report", "serve"}
 # Constants.
 NEED_NO_EXAMPLE = {"MASK", "__version__"}
 WITH_EXAMPLES = [
@@ -106,6 +108,12 @@ def test_every_page_has_one_title(site):
         assert len(re.findall(r"^# ", outside, re.M)) == 1, f"{page} needs one title"
 
 
+def test_the_first_page_shows_what_its_code_prints(capsys):
+    text = (DOCS / "index.md").read_text("utf-8")
+    exec(re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)[0], {})
+    assert " ".join(re.findall(r"^> (.*)$", text, re.M)) == capsys.readouterr().out.strip()
+
+
 def test_every_claim_has_a_page_with_its_code(made):
     index = made["generated/theory/index.md"]
     for claim in claims():
@@ -116,6 +124,14 @@ def test_every_claim_has_a_page_with_its_code(made):
         file, first, last = module("generate").definition(claim)
         assert f'id="{claim.id}"' in "\n".join(file.read_text("utf-8").splitlines()[first - 1 : last])
         assert "{literalinclude}" in page
+
+
+def test_what_is_derived_here_says_why_it_holds(made):
+    for claim in claims():
+        page = made[f"generated/theory/{claim.id}.md"]
+        assert claim.source != "keytokens" or "## Why" in page or "## Notes" in page, claim.id
+    known = {claim.id for claim in claims()}
+    assert set(re.findall(r"^<!-- (\S+\.\S+) -->$", (DOCS / "proofs.md").read_text("utf-8"), re.M)) <= known
 
 
 def test_a_page_shows_the_verdict_of_today():
@@ -160,9 +176,30 @@ def test_every_public_name_has_an_example(shelf):
         assert any(">>>" in (getattr(part, "__doc__", None) or "") for part in own), f"{shelf}.{name} has no example"
 
 
+def test_the_other_public_names_are_in_the_example_of_their_shelf(made):
+    """`test_readme` runs these examples."""
+    written = (DOCS / "shelves.md").read_text("utf-8")
+    for shelf in set(module("generate").SHELVES) - set(WITH_EXAMPLES):
+        example = written.partition(f"<!-- {shelf} -->")[2].partition("<!-- end -->")[0]
+        for name in import_module(shelf).__all__:
+            assert re.search(rf"\b{name}\b", example), f"{shelf}.{name} is in no example"
+        assert f":start-after: <!-- {shelf} -->" in made[f"generated/reference/{shelf}.md"]
+
+
+def test_the_architecture_page_has_the_rows_of_the_imports():
+    written = (DOCS / "architecture.md").read_text("utf-8")
+    table = written.partition("| row |")[2].partition("\n\n")[0]
+    assert [" ".join(re.findall(r"`(\w+)/?`", line.split("|")[1])) for line in table.splitlines()[2:]] == ROWS
+    drawn = re.findall(r'font-weight="bold">([\w, ]+)<', (DOCS / "pictures/architecture.svg").read_text("utf-8"))
+    assert drawn
+    assert {name for words in drawn for name in words.split(", ")} <= set(RANK)
+
+
 def test_the_letters_are_those_of_the_code(made):
     for letter in SYMBOLS:
         assert f"| `{letter}` |" in made["generated/notation.md"]
+    rows = [line for line in made["generated/notation.md"].splitlines() if line.startswith("| ")]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 3 for row in rows), "a bar in a meaning ends its cell"
 
 
 def test_the_figures_of_the_pages_are_drawn(site):
