@@ -41,8 +41,9 @@ import dask.array
 import dask.bag
 from distributed import Client, LocalCluster
 
+from keytokens.dask import building, estimator
 from keytokens.dask import cluster as cluster_module
-from keytokens.dask import estimator
+from keytokens.dask.building import _merged_grams
 from keytokens.dask.training import aligned
 
 HERE: dict[str, Any] = {
@@ -150,6 +151,18 @@ def test_one_block_and_three_classes(client):
     texts, labels = topics(90)
     three = [label % 3 for label in labels]
     same(DaskKeyTokenClassifier().fit(*bags(texts, three, 4)), KeyTokenClassifier().fit(texts, three))
+
+
+def test_orders_beyond_the_longest_text_are_not_asked_for(client, monkeypatch):
+    texts, labels = ["a b c d", "a b c e", "c b a d"] * 4, ["x", "y", "z"] * 4
+    merged = []
+    monkeypatch.setattr(building, "_merged_grams", lambda *given: merged.append(given) or whole(*given))
+    whole = _merged_grams
+    same(
+        DaskKeyTokenClassifier(ngrams=(1, 900)).fit(texts, labels),
+        KeyTokenClassifier(ngrams=(1, 900)).fit(texts, labels),
+    )
+    assert len(merged) == 5  # the last one finds nothing
 
 
 def test_weights(client, small_blocks):

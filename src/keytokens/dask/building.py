@@ -29,6 +29,7 @@ __all__ = ["Built", "build_on"]
 
 _SHARDS = 4  # for each worker, at most: what is lost with one of them is not everything
 _MERGED = 8  # lists of words at a time
+_LONG = 4  # words in an n-gram: from here on it is worth a wait to see whether there are any
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,8 @@ def build_on(cluster: Cluster, parts: list[Future], limits: Limits, counts: str)
     for order in limits.orders:
         grams.append(_merged_grams(cluster, shards, limits.least_to_keep(order)))
         shards = cluster.run_each(steps.advance, shards, grams[-1], limits)
+        if order >= _LONG and not cluster.gather(cluster.run(_how_many, grams[-1], at=0)):
+            break  # nothing longer either
     column = cluster.run(_columns, grams, limits, words, at=0)
     matrices = cluster.run_each(_rows, shards, column, counts)
     sizes = cluster.run_each(_row_sizes, matrices)
@@ -92,6 +95,10 @@ def _merged_grams(cluster: Cluster, shards: list[Future], least: int) -> Future:
 
 def _read(parts: Sequence[tuple[int, Any]]) -> steps.Readings:
     return steps.read_shard([text for number, part in parts for text in checked_part("fit", part, number)])
+
+
+def _how_many(grams: Grams) -> int:
+    return len(grams.keys)
 
 
 def _columns(grams: Sequence[Grams], limits: Limits, words: steps.WordCounts) -> Ids:
