@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SYMBOLS", "table"]
+__all__ = ["SYMBOLS"]
 
 SYMBOLS: dict[str, str] = {
     "V": "number of tokens in the vocabulary",
@@ -29,13 +29,3 @@ SYMBOLS: dict[str, str] = {
     "L": "number of words of a text",
     "q": "exponent of a norm |.|_q; q/(q - 1) is that of the dual norm",
 }
-
-
-def table() -> str:
-    """The symbols as a Markdown table.
-
-    >>> print(table().splitlines()[2])
-    | `V` | number of tokens in the vocabulary |
-    """
-    rows = [f"| `{letter}` | {meaning} |" for letter, meaning in SYMBOLS.items()]
-    return "\n".join(["| letter | meaning |", "|---|---|", *rows])
