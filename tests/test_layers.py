@@ -13,7 +13,7 @@ import keytokens
 ROOT = Path(keytokens.__file__).parent
 ROWS = [
     "_version errors",
-    "notation validate parallel files mapped",
+    "notation validate parallel files mapped bar",
     "text core tables corpora",
     "optim svm",
     "selection paths",

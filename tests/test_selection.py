@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keytokens.core.bags import Bags
-from keytokens.core.selection_loss import Correlation
+from keytokens.core.margin_losses import Correlation
 from keytokens.errors import InputError, NotSeparable
 from keytokens.optim import Status
 from keytokens.selection import (

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
-from tqdm.auto import tqdm
 
+from .bar import Bar
 from .core.counts import Float
 from .errors import refusal
 from .parallel import memory
@@ -82,7 +82,7 @@ def progress(verbose: int) -> Iterator[Tick]:
     if not verbose:
         yield listener
         return
-    with tqdm(desc="training", unit="step", disable=None if verbose == 1 else False, leave=False) as bar:
+    with Bar(desc="training", unit="step", disable=None if verbose == 1 else False, leave=False) as bar:
 
         def tick(value: float) -> None:
             listener(value)

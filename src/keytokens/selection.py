@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .core.bags import Bags, Index, Vector
-from .core.selection_loss import Logistic, MarginLoss, SelectionProblem
+from .core.margin_losses import Logistic, MarginLoss
+from .core.selection_loss import SelectionProblem
 from .errors import NotSeparable, refusal
 from .optim import Descent, Growing, Outcome, Status, flow, run
 from .svm import MarginProblem, MarginSolution, NotSolved, solve

@@ -32,8 +32,9 @@ from .files import write_whole
 from .mapped import MappedArray
 from .optim.lbfgs import LBFGSState
 from .text import Limits, Vocabulary
-from .text.building import build_from, grouped
+from .text.building import build_from
 from .text.counts import matrix_of
+from .text.pieces import grouped
 from .text.shelves import file_shelves
 from .text.vocabulary import Level
 from .validate import check_labels, check_texts

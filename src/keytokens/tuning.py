@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from tqdm.auto import tqdm
 
+from .bar import Bar
 from .classifier import KeyTokenClassifier
 from .core.attention import scores
 from .core.counts import COUNTS, Float, weigh
@@ -492,7 +492,7 @@ def _bar(verbose: int, metric: str) -> Iterator[Tick]:
     if not verbose:
         yield lambda best: None
         return
-    with tqdm(desc="tuning", unit="trial", disable=None if verbose == 1 else False, leave=False) as bar:
+    with Bar(desc="tuning", unit="trial", disable=None if verbose == 1 else False, leave=False) as bar:
 
         def tick(best: Trial) -> None:
             bar.update()

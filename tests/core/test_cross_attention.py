@@ -20,7 +20,8 @@ from keytokens.core.heads import HeadProblem, Linear, Quadratic, Tanh
 from keytokens.core.selection_loss import JointProblem, SelectionProblem, scores_of
 from keytokens.errors import InputError
 
-from .test_selection_loss import blocks_match_differences, each_loss, pairs_80, random_bags
+from .test_margin_losses import each_loss
+from .test_selection_loss import blocks_match_differences, pairs_80, random_bags
 
 
 def cross_data(seed: int, e: int = 3):

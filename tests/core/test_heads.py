@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose
 
 from keytokens.core.bags import Bags, softmax
 from keytokens.core.heads import Given, HeadProblem, Limit, Linear, Quadratic, Tanh, optimal_sets
-from keytokens.core.selection_loss import Correlation, Exponential, Logistic, SelectionProblem, scores_of
+from keytokens.core.margin_losses import Correlation, Exponential, Logistic
+from keytokens.core.selection_loss import SelectionProblem, scores_of
 from keytokens.errors import InputError
 from keytokens.optim import Descent, Normalised, Plain, Recorder, flow, run
 from keytokens.svm import MarginProblem, solve

@@ -12,7 +12,7 @@ from keytokens.core.bags import Bags
 from keytokens.core.cross_attention import CrossHeadProblem, CrossJointProblem, CrossProblem
 from keytokens.core.heads import Tanh
 from keytokens.core.key_query import EPSILON, KeyQueryProblem
-from keytokens.core.selection_loss import Exponential
+from keytokens.core.margin_losses import Exponential
 from keytokens.optim import Descent, Normalised, Polyak, Recorder, run
 
 seeds = st.integers(0, 10_000)

@@ -9,14 +9,8 @@ from scipy import sparse
 
 from keytokens.core.bags import Bags
 from keytokens.core.directions import misalignment
-from keytokens.core.selection_loss import (
-    Correlation,
-    Exponential,
-    Logistic,
-    MatrixProblem,
-    SelectionProblem,
-    VocabularyProblem,
-)
+from keytokens.core.margin_losses import Correlation, Exponential, Logistic
+from keytokens.core.selection_loss import MatrixProblem, SelectionProblem, VocabularyProblem
 from keytokens.errors import InputError
 from keytokens.optim import Descent, Flow, Plain, Recorder, Status, flow, run
 from keytokens.theory.known import GMM, LMM, STARTS, joint, one_bag, three_bags, tied, two_limits, two_scores

@@ -13,16 +13,8 @@ from scipy import sparse
 from keytokens.core.bags import Bags, softmax
 from keytokens.core.directions import misalignment
 from keytokens.core.heads import HeadProblem, Tanh
-from keytokens.core.selection_loss import (
-    Correlation,
-    Exponential,
-    JointProblem,
-    Logistic,
-    MatrixProblem,
-    SelectionProblem,
-    VocabularyProblem,
-    scores_of,
-)
+from keytokens.core.margin_losses import Correlation, Exponential, Logistic
+from keytokens.core.selection_loss import JointProblem, MatrixProblem, SelectionProblem, VocabularyProblem, scores_of
 from keytokens.optim import Descent, Growing, Normalised, Plain, Polyak, flow, power, run
 
 from .least_distance import max_margin

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keytokens.core.bags import softmax
 from keytokens.core.heads import Given, HeadProblem, Linear, Quadratic, Tanh
-from keytokens.core.selection_loss import Correlation, Exponential, Logistic
+from keytokens.core.margin_losses import Correlation, Exponential, Logistic
 from keytokens.errors import InputError
 from keytokens.paths import Decomposition, decomposition, falls
 from keytokens.svm import NotSeparable, solve_set_valued

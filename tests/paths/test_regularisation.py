@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from keytokens.core.bags import Bags
-from keytokens.core.selection_loss import Correlation, Exponential, JointProblem, Logistic, SelectionProblem
+from keytokens.core.margin_losses import Correlation, Exponential, Logistic
+from keytokens.core.selection_loss import JointProblem, SelectionProblem
 from keytokens.errors import InputError
 from keytokens.paths import Proof, joint_path, regularisation_path
 from keytokens.svm import MarginProblem, solve

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from keytokens.core.heads import Given, HeadProblem, Limit, Linear, Quadratic, Tanh
-from keytokens.core.selection_loss import Correlation, Exponential, Logistic, SelectionProblem
+from keytokens.core.margin_losses import Correlation, Exponential, Logistic
+from keytokens.core.selection_loss import SelectionProblem
 from keytokens.errors import InputError
 from keytokens.paths import Proof, regularisation_path, set_path
 from keytokens.svm import solve_set_valued

@@ -150,15 +150,12 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "keytokens.certificate.tokens": (("_sufficient_two",), ("kt.sufficient",)),
     "keytokens.certificate.votes": (("_duel",), ("kt.sufficient", "kt.flip", "kt.flip-words")),
     "keytokens.certificate.ranges": (("drop",), ("kt.drop-bound",)),
+    "keytokens.core.margin_losses": (
+        ("Logistic.value", "Logistic.slope", "Exponential.slope"),
+        ("mm.lemma4", "mm.lemma1", "mm.lemma6", "mm.loss-drift", "mm.rates"),
+    ),
     "keytokens.core.selection_loss": (
-        (
-            "Logistic.value",
-            "Logistic.slope",
-            "Exponential.slope",
-            "Reading._shortfall",
-            "Reading.margins",
-            "Reading.pull",
-        ),
+        ("Reading._shortfall", "Reading.margins", "Reading.pull"),
         ("mm.lemma4", "mm.lemma1", "mm.lemma6", "mm.loss-drift", "mm.rates"),
     ),
     "keytokens.core.lq": (

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from keytokens.core.bags import Bags
 from keytokens.core.cross_attention import CrossHeadProblem
 from keytokens.core.key_query import EPSILON, KeyQueryProblem
-from keytokens.core.selection_loss import Logistic
+from keytokens.core.margin_losses import Logistic
 from keytokens.optim import Descent, Normalised, run
 from keytokens.theory import several_tokens
 from keytokens.theory.cross_trials import HeadTrials, Relu, cross_trials, descend_factors, softmax_first

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from keytokens.core.directions import misalignment
-from keytokens.core.selection_loss import Scaled
+from keytokens.core.margin_losses import Scaled
 from keytokens.svm import MarginProblem, solve
 from keytokens.theory.families import flows
 from keytokens.theory.families.trained import small_enough

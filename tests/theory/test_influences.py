@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keytokens.core.selection_loss import Correlation, Exponential, Logistic
+from keytokens.core.margin_losses import Correlation, Exponential, Logistic
 from keytokens.optim import Descent, Normalised, Plain, run
 from keytokens.theory.assumptions import best_solution
 from keytokens.theory.families import influences

@@ -14,7 +14,8 @@ from scipy.optimize import brentq
 
 from keytokens.core.bags import Bags, softmax
 from keytokens.core.directions import misalignment
-from keytokens.core.selection_loss import Logistic, SelectionProblem
+from keytokens.core.margin_losses import Logistic
+from keytokens.core.selection_loss import SelectionProblem
 from keytokens.theory import assumptions
 from keytokens.theory.assumptions import LOSSES, Sigmoid, along, can_win, equal_scores, log_missed, slopes
 from keytokens.theory.cones import Local, draw_local, near

@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 from keytokens.core.bags import Bags
 from keytokens.core.directions import misalignment
 from keytokens.core.heads import HeadProblem, Linear
-from keytokens.core.selection_loss import Correlation, Logistic, Scaled, SelectionProblem
+from keytokens.core.margin_losses import Correlation, Logistic, Scaled
+from keytokens.core.selection_loss import SelectionProblem
 from keytokens.paths import Decomposition, regularisation_path, set_path
 from keytokens.selection import directional_neighbours, local_optimum
 from keytokens.svm import MarginProblem, solve

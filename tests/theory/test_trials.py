@@ -11,7 +11,8 @@ from scipy.optimize import linprog
 
 from keytokens.core.bags import Bags
 from keytokens.core.directions import misalignment
-from keytokens.core.selection_loss import Correlation, Exponential, Logistic, SelectionProblem
+from keytokens.core.margin_losses import Correlation, Exponential, Logistic
+from keytokens.core.selection_loss import SelectionProblem
 from keytokens.errors import InputError
 from keytokens.optim import Descent, Normalised, Plain, run
 from keytokens.theory.known import one_bag, spheres, three_bags, tied, two_limits, two_scores

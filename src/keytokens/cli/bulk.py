@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tqdm import tqdm
-
+from ..bar import Bar
 from ..tables import Table
 
 __all__ = ["counted", "free_name", "long_document"]
@@ -21,7 +20,7 @@ _PATIENCE = 1.0  # seconds before a bar is shown
 
 def counted(batches: Iterable[Table], doing: str) -> Iterator[Table]:
     """The batches, and on a terminal how many rows have come by, if it takes long."""
-    with tqdm(desc=doing, unit=" rows", unit_scale=True, disable=None, leave=False, delay=_PATIENCE) as bar:
+    with Bar(desc=doing, unit=" rows", unit_scale=True, disable=None, leave=False, delay=_PATIENCE) as bar:
         for batch in batches:
             yield batch
             bar.update(len(batch))

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from tqdm.auto import tqdm
 
+from ..bar import Bar
 from ..files import write_whole
 from ..report.theorems import verdicts_page
 from ..theory import Verdict, claims
@@ -27,7 +27,7 @@ def verify(
 ) -> None:
     """Run every executable theorem: are its hypotheses met, does its conclusion hold, by how much?"""
     chosen = claims(claim or ())
-    with tqdm(total=sum(one.size(seeds) for one in chosen), unit="instance", disable=None, leave=False) as bar:
+    with Bar(total=sum(one.size(seeds) for one in chosen), unit="instance", disable=None, leave=False) as bar:
 
         def tick(verdict: Verdict | None) -> None:
             if verdict is None:

@@ -19,18 +19,8 @@ import numpy as np
 from ..errors import refusal
 from .bags import LARGEST, Bags, log_softmax
 from .heads import Head
-from .selection_loss import (
-    Blocks,
-    Logistic,
-    MarginLoss,
-    Reading,
-    Scaled,
-    SelectionProblem,
-    Vector,
-    check_scores,
-    labels_of,
-    scores_of,
-)
+from .margin_losses import Logistic, MarginLoss, Scaled
+from .selection_loss import Blocks, Reading, SelectionProblem, Vector, check_scores, labels_of, scores_of
 
 __all__ = [
     "CrossHeadProblem",

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from ..errors import refusal
 from .bags import Bags, Index, Vector, flat_sets, log_softmax
-from .selection_loss import Blocks, Logistic, MarginLoss, Reading, Scaled, SelectionProblem, labels_of, log_abs
+from .margin_losses import Logistic, MarginLoss, Scaled, log_abs
+from .selection_loss import Blocks, Reading, SelectionProblem, labels_of
 
 __all__ = ["Given", "Head", "HeadProblem", "HeadReading", "Limit", "Linear", "Quadratic", "Tanh", "optimal_sets"]
 

@@ -13,7 +13,8 @@ import numpy as np
 from ..errors import refusal
 from ..validate import check_number
 from .cross_attention import CrossHeadProblem, CrossProblem
-from .selection_loss import Blocks, Reading, Scaled, Vector
+from .margin_losses import Scaled
+from .selection_loss import Blocks, Reading, Vector
 
 __all__ = ["EPSILON", "KeyQueryProblem"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.counts import Float
 from ..errors import refusal
-from ..text.building import grouped
+from ..text.pieces import grouped
 from ..validate import Seen, check_labels, check_texts
 from .cluster import Cluster
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.bags import Vector
-from ..core.selection_loss import Correlation, Exponential, Logistic, MarginLoss
+from ..core.margin_losses import Correlation, Exponential, Logistic, MarginLoss
 from ..optim import Normalised
 from ..theory.known import LMM, two_scores
 from ..theory.trials import Trials

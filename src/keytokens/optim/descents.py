@@ -19,7 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.selection_loss import Blocks, Problem, Reading, Scaled, Vector, log_abs
+from ..core.margin_losses import Scaled, log_abs
+from ..core.selection_loss import Blocks, Problem, Reading, Vector
 from ..errors import refusal
 from ..validate import check_number
 from .loop import Status

@@ -18,7 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from ..core.lq import check_exponent, conjugate, mirror, norm
-from ..core.selection_loss import Blocks, Vector, log_abs
+from ..core.margin_losses import log_abs
+from ..core.selection_loss import Blocks, Vector
 from ..errors import refusal
 from .descents import Descent, DescentState, blocks_of
 

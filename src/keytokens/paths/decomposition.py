@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.bags import Vector
 from ..core.heads import HeadProblem, Limit
-from ..core.selection_loss import MarginLoss
+from ..core.margin_losses import MarginLoss
 from ..errors import refusal
 from ..validate import check_number
 
@@ -55,7 +55,7 @@ class Falls:
 class Decomposition:
     """f_i = nu_i (1 - q_i) + Z_i with nu_i > 0 and -C q_max <= Z_i <= (1 - eps) nu_i q_i.
 
-    >>> from keytokens.core.selection_loss import Correlation
+    >>> from keytokens.core.margin_losses import Correlation
     >>> round(Decomposition(np.array([1.0, 2.0]), C=0.0, eps=0.5).rho(1.0, Correlation()), 6)  # -4 log(2 / (0.5 / 2))
     -8.317766
     """

@@ -7,27 +7,26 @@ wait on shelves: in memory, or in files, and then the memory holds only the voca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..parallel import give_back_memory, ordered_map, ordered_stream
+from ..parallel import give_back_memory, ordered_map
 from .counts import matrix_of, row_numbers, run_starts
+from .numbering import Piece, number_texts
+from .pieces import ROW_BITS, made, slices
 from .shelves import MemoryShelf, Shelf, ShelfMaker
-from .tables import Ids, Keys, factorise
+from .tables import Ids, Keys
 from .vocabulary import Level, Vocabulary, next_keys
-from .words import MASK_KEY, Words, read_words
 
-__all__ = ["Limits", "Room", "build", "build_from", "grouped"]
+__all__ = ["Limits", "Room", "build", "build_from"]
 
-_CHARACTERS = 5 << 18  # of a piece: as many as a thousand long texts have, or ten thousand short ones
-_ROW_BITS, _ROW = np.uint64(14), np.uint64((1 << 14) - 1)  # a row within its piece takes 14 bits of a sort key
-_KEY_BITS = np.uint64(50)
+# a sort key: the key of an n-gram, then a row within its piece
+_ROW_BITS, _ROW, _KEY_BITS = np.uint64(ROW_BITS), np.uint64((1 << ROW_BITS) - 1), np.uint64(64 - ROW_BITS)
 _RANGE = 1 << 22  # keys that are merged at a time, by each thread
 
 
@@ -110,37 +109,6 @@ class _Entries:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
-    """The words of one piece as numbers; -1 for a word that is in no token."""
-
-    words: Ids
-    ends: NDArray[np.intp]
-
-    def tally(self, first: NDArray[np.intp], keys: Keys) -> _Tally:
-        pairs = np.sort((keys << _ROW_BITS) | row_numbers(self.ends)[first])
-        begins = run_starts(pairs)
-        counts = np.diff(begins, append=len(pairs))
-        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # nearly always one byte
-        pairs = pairs[begins]
-        keys = pairs >> _ROW_BITS
-        heads = run_starts(keys)
-        pointer = np.append(heads, len(keys)).astype(np.int32)
-        return _Tally(keys[heads], pointer, (pairs & _ROW).astype(np.uint16), counts)
-
-
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """One piece as it was read: its distinct words, how often each occurs, and its text in their numbers."""
-
-    keys: Keys
-    times: Ids
-    letters: NDArray[np.uint8]  # the spelling of the distinct words, one after the other
-    sizes: Ids  # bytes of each
-    words: Ids
-    ends: NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
 class _Nodes:
     """The node that begins at each word of a piece, -1 for none."""
 
@@ -162,7 +130,7 @@ class Shard:
     n_words: int
     order: int
     start: int  # nodes of fewer words
-    texts: Shelf[_Piece]
+    texts: Shelf[Piece]
     nodes: Shelf[_Nodes] | None  # of `order` - 1 words; None: the words themselves
     tallies: Shelf[_Tally]
     entries: tuple[Shelf[_Entries], ...]
@@ -176,7 +144,7 @@ def build(texts: Sequence[str], limits: Limits, threads: int = 1) -> tuple[Vocab
     >>> vocabulary.tokens, counts.toarray().tolist()
     (('a', 'b', 'b a'), [[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     """
-    vocabulary, counts, _ = build_from((texts[piece] for piece in _pieces(texts)), limits, threads)
+    vocabulary, counts, _ = build_from((texts[piece] for piece in slices(texts)), limits, threads)
     return vocabulary, counts
 
 
@@ -193,7 +161,7 @@ def build_from(
 
     `most` is asked, when all texts have been read, how many tokens there may be.
     """
-    words, word_keys, texts = _number_words(pieces, threads, shelves)
+    words, word_keys, texts = number_texts(pieces, threads, shelves)
     give_back_memory()
     shard = first_tallies(texts, len(words), threads, shelves)
     grams: list[Grams] = []  # by order
@@ -223,144 +191,16 @@ def vocabulary_of(words: tuple[str, ...], word_keys: Keys, node_keys: list[Keys]
     return vocabulary.trimmed() if (column < 0).any() else vocabulary
 
 
-def grouped(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in pieces of about the same number of characters."""
-    piece: list[str] = []
-    characters = 0
-    for text in texts:
-        piece.append(text)
-        characters += len(text)
-        if characters >= _CHARACTERS or len(piece) > int(_ROW):
-            yield piece
-            piece, characters = [], 0
-    if piece:
-        yield piece
-
-
-def _pieces(texts: Sequence[str]) -> list[slice]:
-    """Consecutive pieces with about the same number of characters, and no more texts than row numbers."""
-    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-    bounds = [0]
-    while bounds[-1] < len(texts):
-        at = bounds[-1]
-        full = int(np.searchsorted(ends, (ends[at - 1] if at else 0) + _CHARACTERS)) + 1
-        bounds.append(min(full, at + int(_ROW) + 1, len(texts)))
-    return [slice(first, last) for first, last in pairwise(bounds)]
-
-
-def _number_words(
-    pieces: Iterable[Sequence[str]], threads: int, shelves: ShelfMaker
-) -> tuple[tuple[str, ...], Keys, Shelf[_Piece]]:
-    """Number all words, most frequent first (then by key); and the texts in these numbers, a mask being -1."""
-    readings: Shelf[_Reading] = shelves(_Reading)
-    table = _WordTable()
-    for at, reading in enumerate(ordered_stream(_read, pieces, threads)):
-        table.add(reading, at)
-        readings.put(at, reading)
-    keys, order = table.finish()
-    rank = rank_of(len(keys), order)
-    spelled = [b""] * len(order)
-
-    def renumber(at: int) -> _Piece:
-        reading = readings.get(at)
-        readings.drop(at)
-        place = np.searchsorted(keys, reading.keys)
-        number = rank[place]
-        ends = np.cumsum(reading.sizes)
-        low = reading.letters.tobytes()
-        for i in np.flatnonzero((table.origin[place] == at) & (number >= 0)).tolist():
-            spelled[number[i]] = low[ends[i] - reading.sizes[i] : ends[i]]
-        return _Piece(number[reading.words], reading.ends)
-
-    numbered = _made(shelves, _Piece, len(readings), threads, renumber)
-    readings.close()
-    words = tuple(b"\n".join(spelled).decode("utf-8").split("\n")) if spelled else ()
-    return words, keys[order], numbered
-
-
-def rank_of(n_keys: int, order: NDArray[np.intp]) -> Ids:
-    """The number of each key if the words are numbered in this order, -1 for what is no word."""
-    rank = np.full(n_keys, -1, np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return rank
-
-
-def most_frequent_first(keys: Keys, times: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Where the words stand among all keys, most frequent first, then by key; a mask is no word."""
-    often = np.where(keys == MASK_KEY, 0, times)
-    return np.lexsort((keys, -often))[: int(np.count_nonzero(often))]
-
-
-def _read(texts: Sequence[str]) -> _Reading:
-    words = read_words(texts)
-    where, number = factorise(words.keys)
-    times = np.bincount(number, minlength=len(where)).astype(np.int32)
-    return _Reading(words.keys[where], times, *_letters(words, where), number, words.ends)
-
-
-def _letters(words: Words, which: NDArray[np.intp]) -> tuple[NDArray[np.uint8], Ids]:
-    """The bytes of some words, one after the other, and their sizes."""
-    starts, sizes = words.starts[which], words.sizes[which]
-    begins = np.cumsum(sizes) - sizes
-    place = np.repeat(starts - begins, sizes) + np.arange(int(sizes.sum()))
-    return np.frombuffer(words.low, np.uint8)[place], sizes.astype(np.int32)
-
-
-class _WordTable:
-    """The distinct words of all pieces so far: how often each occurs, and a piece that spells it."""
-
-    def __init__(self) -> None:
-        self.waiting: list[tuple[Keys, NDArray[np.int64], Ids]] = []
-        self.size = 0
-        self.origin = np.empty(0, np.int32)
-
-    def add(self, reading: _Reading, at: int) -> None:
-        self.waiting.append((reading.keys, reading.times.astype(np.int64), np.full(len(reading.keys), at, np.int32)))
-        self.size += len(reading.keys)
-        if self.size > _RANGE:
-            self._merge()
-
-    def _merge(self) -> None:
-        keys, times, origin = (np.concatenate(column) for column in zip(*self.waiting, strict=True))
-        where, number = factorise(keys)
-        total = np.zeros(len(where), np.int64)
-        np.add.at(total, number, times)
-        self.waiting = [(keys[where], total, origin[where])]
-        self.size = len(where)
-
-    def finish(self) -> tuple[Keys, NDArray[np.intp]]:
-        """All keys, sorted, as `origin` is then, and where among them the words stand, most frequent first."""
-        if not self.waiting:
-            return np.empty(0, np.uint64), np.empty(0, np.intp)
-        self._merge()
-        ((keys, total, origin),) = self.waiting
-        sort = np.argsort(keys)
-        keys, total, self.origin = keys[sort], total[sort], origin[sort]
-        self.waiting = []
-        return keys, most_frequent_first(keys, total)
-
-
-def _made(shelves: ShelfMaker, kind: type[Any], count: int, threads: int, make: Callable[[int], Any]) -> Any:
-    """A shelf with what `make` makes of every piece."""
-    shelf = shelves(kind)
-
-    def one(at: int) -> None:
-        shelf.put(at, make(at))
-
-    ordered_map(one, range(count), threads)
-    return shelf
-
-
 def _replaced(old: Shelf[_Nodes] | None, new: Shelf[_Nodes] | None) -> Shelf[_Nodes] | None:
     if old is not None:
         old.close()
     return new
 
 
-def first_tallies(texts: Shelf[_Piece], n_words: int, threads: int, shelves: ShelfMaker) -> Shard:
+def first_tallies(texts: Shelf[Piece], n_words: int, threads: int, shelves: ShelfMaker) -> Shard:
     """The words, tallied."""
     sizes = [texts.size(at, "ends") for at in range(len(texts))]
-    tallies = _made(shelves, _Tally, len(texts), threads, _tally_of(texts, None, 1, n_words))
+    tallies = made(shelves, _Tally, len(texts), threads, _tally_of(texts, None, 1, n_words))
     return Shard(n_words, 1, 0, texts, None, tallies, (), sizes)
 
 
@@ -371,30 +211,42 @@ def next_tallies(shard: Shard, found: Grams, limits: Limits, threads: int, shelv
         texts = _blanked(texts, found.texts >= limits.least_on_the_way(2), shelves, threads)
     if 1 < order < limits.ngrams[1]:
         find = _nodes_of(texts, nodes, Level(shard.start, found.keys), order, n_words)
-        nodes = _replaced(nodes, _made(shelves, _Nodes, len(texts), threads, find))
-    entries = _made(shelves, _Entries, len(texts), threads, _entries_of(shard.tallies, found.keys, shard.start))
+        nodes = _replaced(nodes, made(shelves, _Nodes, len(texts), threads, find))
+    entries = made(shelves, _Entries, len(texts), threads, _entries_of(shard.tallies, found.keys, shard.start))
     shard.tallies.close()
     give_back_memory()
     more = len(texts) if order < limits.ngrams[1] else 0
-    tallies = _made(shelves, _Tally, more, threads, _tally_of(texts, nodes, order + 1, n_words))
+    tallies = made(shelves, _Tally, more, threads, _tally_of(texts, nodes, order + 1, n_words))
     start = shard.start + len(found.keys)
     return Shard(n_words, order + 1, start, texts, nodes, tallies, (*shard.entries, entries), shard.sizes)
 
 
-def _tally_of(texts: Shelf[_Piece], nodes: Shelf[_Nodes] | None, order: int, n_words: int) -> Callable[[int], _Tally]:
+def _tallied(piece: Piece, first: NDArray[np.intp], keys: Keys) -> _Tally:
+    pairs = np.sort((keys << _ROW_BITS) | row_numbers(piece.ends)[first])
+    begins = run_starts(pairs)
+    counts = np.diff(begins, append=len(pairs))
+    counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # nearly always one byte
+    pairs = pairs[begins]
+    keys = pairs >> _ROW_BITS
+    heads = run_starts(keys)
+    pointer = np.append(heads, len(keys)).astype(np.int32)
+    return _Tally(keys[heads], pointer, (pairs & _ROW).astype(np.uint16), counts)
+
+
+def _tally_of(texts: Shelf[Piece], nodes: Shelf[_Nodes] | None, order: int, n_words: int) -> Callable[[int], _Tally]:
     def tally(at: int) -> _Tally:
         piece = texts.get(at)
         if order == 1:
             first = np.flatnonzero(piece.words >= 0)
-            return piece.tally(first, piece.words[first].astype(np.uint64))
+            return _tallied(piece, first, piece.words[first].astype(np.uint64))
         ids = piece.words if nodes is None else nodes.get(at).ids
-        return piece.tally(*next_keys(ids, piece.words, piece.ends, order, n_words))
+        return _tallied(piece, *next_keys(ids, piece.words, piece.ends, order, n_words))
 
     return tally
 
 
 def _nodes_of(
-    texts: Shelf[_Piece], nodes: Shelf[_Nodes] | None, level: Level, order: int, n_words: int
+    texts: Shelf[Piece], nodes: Shelf[_Nodes] | None, level: Level, order: int, n_words: int
 ) -> Callable[[int], _Nodes]:
     """The node of `order` words, two or more, that begins at each word, -1 for none."""
 
@@ -420,17 +272,17 @@ def _entries_of(tallies: Shelf[_Tally], keys: Keys, first: int) -> Callable[[int
     return entries
 
 
-def _blanked(texts: Shelf[_Piece], usable: NDArray[np.bool_], shelves: ShelfMaker, threads: int) -> Shelf[_Piece]:
+def _blanked(texts: Shelf[Piece], usable: NDArray[np.bool_], shelves: ShelfMaker, threads: int) -> Shelf[Piece]:
     """The same texts without the words that can be in no n-gram."""
 
-    def blank(at: int) -> _Piece:
+    def blank(at: int) -> Piece:
         piece = texts.get(at)
         texts.drop(at)
         words = piece.words
         kept = np.where(usable[words] & (words >= 0), words, np.int32(-1)) if len(usable) else words
-        return _Piece(kept, piece.ends)
+        return Piece(kept, piece.ends)
 
-    blanked: Shelf[_Piece] = _made(shelves, _Piece, len(texts), threads, blank)
+    blanked: Shelf[Piece] = made(shelves, Piece, len(texts), threads, blank)
     texts.close()
     return blanked
 

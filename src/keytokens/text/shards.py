@@ -26,11 +26,6 @@ from .building import (
     Limits,
     MemoryRoom,
     Shard,
-    _made,
-    _Piece,
-    _pieces,
-    _read,
-    _Reading,
     assemble,
     bounds_of_ranges,
     choose,
@@ -38,12 +33,12 @@ from .building import (
     joined,
     merged,
     merged_ranges,
-    most_frequent_first,
     next_tallies,
     packed,
-    rank_of,
     vocabulary_of,
 )
+from .numbering import Piece, Reading, most_frequent_first, rank_of, read_piece
+from .pieces import made, slices
 from .shelves import Item, MemoryShelf
 from .tables import Ids, Keys, factorise
 from .vocabulary import Vocabulary
@@ -78,7 +73,7 @@ class LentShelf(MemoryShelf[Item]):
         """All stays where it is."""
 
 
-Readings = LentShelf[_Reading]
+Readings = LentShelf[Reading]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +98,8 @@ class Numbering:
 
 def read_shard(texts: Sequence[str], threads: int = 1) -> Readings:
     """The words of a shard, in pieces."""
-    pieces = _pieces(texts)
-    readings: Readings = _made(LentShelf, _Reading, len(pieces), threads, lambda at: _read(texts[pieces[at]]))
+    pieces = slices(texts)
+    readings: Readings = made(LentShelf, Reading, len(pieces), threads, lambda at: read_piece(texts[pieces[at]]))
     return readings
 
 
@@ -144,12 +139,12 @@ def number_words(found: WordCounts) -> Numbering:
 def begin(readings: Readings, numbering: Numbering, threads: int = 1) -> Shard:
     """The texts in the numbers of their words, and the words tallied."""
 
-    def renumber(at: int) -> _Piece:
+    def renumber(at: int) -> Piece:
         reading = readings.get(at)
         number = numbering.rank[np.searchsorted(numbering.keys, reading.keys)]
-        return _Piece(number[reading.words], reading.ends)
+        return Piece(number[reading.words], reading.ends)
 
-    texts = _made(LentShelf, _Piece, len(readings), threads, renumber)
+    texts = made(LentShelf, Piece, len(readings), threads, renumber)
     return first_tallies(texts, numbering.n_words, threads, LentShelf)
 
 

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.bags import Bags, Index, Vector
-from ..core.selection_loss import (
-    Correlation,
-    Exponential,
-    Logistic,
-    MarginLoss,
-    Reading,
-    Scaled,
-    SelectionProblem,
-    log_abs,
-)
+from ..core.margin_losses import Correlation, Exponential, Logistic, MarginLoss, Scaled, log_abs
+from ..core.selection_loss import Reading, SelectionProblem
 from ..errors import InputError, NotSeparable
 from ..selection import has_equal_scores, tight_smoothness
 from ..svm import MarginProblem, MarginSolution, solve

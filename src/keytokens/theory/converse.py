@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ..core.bags import Vector
 from ..core.directions import misalignment
-from ..core.selection_loss import Scaled, SelectionProblem
+from ..core.margin_losses import Scaled
+from ..core.selection_loss import SelectionProblem
 from ..errors import NotSeparable
 from ..selection import local_optimum
 from ..svm import MarginProblem, solve

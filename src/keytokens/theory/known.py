@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.bags import Bags
-from ..core.selection_loss import JointProblem, Logistic, MarginLoss, SelectionProblem, scores_of
+from ..core.margin_losses import Logistic, MarginLoss
+from ..core.selection_loss import JointProblem, SelectionProblem, scores_of
 from .torch_randn import torch_randn
 
 __all__ = ["GMM", "LMM", "STARTS", "joint", "one_bag", "spheres", "three_bags", "tied", "two_limits", "two_scores"]

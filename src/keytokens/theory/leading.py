@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.bags import Index, Vector
-from ..core.selection_loss import Scaled, SelectionProblem
+from ..core.margin_losses import Scaled
+from ..core.selection_loss import SelectionProblem
 from ..selection import ON_THE_MARGIN
 from .assumptions import slopes
 

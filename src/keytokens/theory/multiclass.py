@@ -22,7 +22,8 @@ from ..core.bags import Bags, log_softmax
 from ..core.counts import Block
 from ..core.embeddings import pull_back
 from ..core.losses import CrossEntropy
-from ..core.selection_loss import Blocks, Reading, Scaled
+from ..core.margin_losses import Scaled
+from ..core.selection_loss import Blocks, Reading
 
 __all__ = ["Classes", "MulticlassProblem", "class_frequencies", "multiclass_gradient", "planted_classes", "rival_leads"]
 

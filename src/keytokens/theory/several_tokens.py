@@ -13,7 +13,7 @@ import numpy as np
 from ..core.bags import Bags, Vector
 from ..core.directions import misalignment
 from ..core.key_query import EPSILON
-from ..core.selection_loss import Logistic
+from ..core.margin_losses import Logistic
 from ..errors import NotSeparable
 from ..svm import NotSolved, attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from .cross_trials import HeadTrials, softmax_first

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ..core.bags import Bags, Index, Vector
 from ..core.directions import misalignment
-from ..core.selection_loss import MarginLoss, SelectionProblem, log_abs
+from ..core.margin_losses import MarginLoss, log_abs
+from ..core.selection_loss import SelectionProblem
 from ..errors import refusal
 from ..selection import local_optimum
 from ..validate import check_number

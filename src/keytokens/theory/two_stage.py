@@ -21,7 +21,8 @@ from scipy import sparse
 
 from ..core.bags import Bags, log_softmax
 from ..core.directions import misalignment
-from ..core.selection_loss import Scaled, VocabularyProblem, log_abs
+from ..core.margin_losses import Scaled, log_abs
+from ..core.selection_loss import VocabularyProblem
 from ..errors import NotSeparable, refusal
 from ..optim import Flow, Status, run
 from ..optim.flow import FlowState

@@ -14,14 +14,8 @@ import numpy as np
 
 from ...core.bags import Bags, Vector
 from ...core.directions import misalignment
-from ...core.selection_loss import (
-    Correlation,
-    Exponential,
-    Logistic,
-    MarginLoss,
-    SelectionProblem,
-    scores_of,
-)
+from ...core.margin_losses import Correlation, Exponential, Logistic, MarginLoss
+from ...core.selection_loss import SelectionProblem, scores_of
 from ...optim import Plain
 from ...selection import smoothness, tight_smoothness
 from ...svm import MarginSolution

@@ -10,7 +10,8 @@ import numpy as np
 
 from ...core.bags import Bags, Vector
 from ...core.directions import misalignment
-from ...core.selection_loss import Correlation, Exponential, Logistic, MarginLoss, SelectionProblem
+from ...core.margin_losses import Correlation, Exponential, Logistic, MarginLoss
+from ...core.selection_loss import SelectionProblem
 from ...optim import Normalised, Plain, Polyak, power
 from ...optim.descents import Step
 from ...svm import MarginSolution

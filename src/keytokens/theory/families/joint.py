@@ -16,7 +16,8 @@ import numpy as np
 
 from ...core.bags import Bags, Index, Vector, softmax
 from ...core.directions import angle, misalignment
-from ...core.selection_loss import JointProblem, Logistic
+from ...core.margin_losses import Logistic
+from ...core.selection_loss import JointProblem
 from ...errors import NotSeparable
 from ...paths import joint_path
 from ...svm import label_svm

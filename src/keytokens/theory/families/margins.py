@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import lambertw
 
 from ...core.bags import Bags, Index, Vector
-from ...core.selection_loss import Correlation, SelectionProblem, scores_of
+from ...core.margin_losses import Correlation
+from ...core.selection_loss import SelectionProblem, scores_of
 from ...selection import score_gap, separating_witness
 from ...svm import MarginProblem, solve
 from ..assumptions import along, best_solution, can_win, draw_equal_scores, equal_scores, falls, log_missed

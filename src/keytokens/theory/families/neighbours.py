@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ...core.bags import Bags, Index, Vector
-from ...core.selection_loss import Scaled, SelectionProblem
+from ...core.margin_losses import Scaled
+from ...core.selection_loss import SelectionProblem
 from ...selection import directional_neighbours, in_general_position
 from ...svm import MarginProblem, solve
 from .. import known

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.bags import Bags, Index, Vector
 from ...core.heads import HeadProblem, Linear, Quadratic, Tanh
 from ...core.heads import Limit as Exact
-from ...core.selection_loss import Correlation, Exponential, Logistic, MarginLoss
+from ...core.margin_losses import Correlation, Exponential, Logistic, MarginLoss
 from ...errors import InputError
 from ...paths import Decomposition, Falls, SetPoint, decomposition, set_path
 from ...paths import falls as falls_of

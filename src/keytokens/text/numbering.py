@@ -1,0 +1,135 @@
+"""Words and their numbers: the words of each piece are read, those of all pieces numbered, and the texts renumbered.
+
+The most frequent word has number 0; words that are as frequent as one another come in the order of their keys. So the
+numbers depend neither on the pieces nor on the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..parallel import ordered_stream
+from .pieces import made
+from .shelves import Shelf, ShelfMaker
+from .tables import Ids, Keys, factorise
+from .words import MASK_KEY, Words, read_words
+
+__all__ = ["Piece", "Reading", "most_frequent_first", "number_texts", "rank_of", "read_piece"]
+
+_WAITING = 1 << 22  # keys that may wait before they are merged
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One piece as it was read: its distinct words, how often each occurs, and its text in their numbers."""
+
+    keys: Keys
+    times: Ids
+    letters: NDArray[np.uint8]  # the spelling of the distinct words, one after the other
+    sizes: Ids  # bytes of each
+    words: Ids
+    ends: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """The words of one piece as numbers; -1 for a word that is in no token."""
+
+    words: Ids
+    ends: NDArray[np.intp]
+
+
+def number_texts(
+    pieces: Iterable[Sequence[str]], threads: int, shelves: ShelfMaker
+) -> tuple[tuple[str, ...], Keys, Shelf[Piece]]:
+    """Number all words, most frequent first (then by key); and the texts in these numbers, a mask being -1."""
+    readings: Shelf[Reading] = shelves(Reading)
+    table = _WordTable()
+    for at, reading in enumerate(ordered_stream(read_piece, pieces, threads)):
+        table.add(reading, at)
+        readings.put(at, reading)
+    keys, order = table.finish()
+    rank = rank_of(len(keys), order)
+    spelled = [b""] * len(order)
+
+    def renumber(at: int) -> Piece:
+        reading = readings.get(at)
+        readings.drop(at)
+        place = np.searchsorted(keys, reading.keys)
+        number = rank[place]
+        ends = np.cumsum(reading.sizes)
+        low = reading.letters.tobytes()
+        for i in np.flatnonzero((table.origin[place] == at) & (number >= 0)).tolist():
+            spelled[number[i]] = low[ends[i] - reading.sizes[i] : ends[i]]
+        return Piece(number[reading.words], reading.ends)
+
+    numbered = made(shelves, Piece, len(readings), threads, renumber)
+    readings.close()
+    words = tuple(b"\n".join(spelled).decode("utf-8").split("\n")) if spelled else ()
+    return words, keys[order], numbered
+
+
+def rank_of(n_keys: int, order: NDArray[np.intp]) -> Ids:
+    """The number of each key if the words are numbered in this order, -1 for what is no word."""
+    rank = np.full(n_keys, -1, np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return rank
+
+
+def most_frequent_first(keys: Keys, times: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where the words stand among all keys, most frequent first, then by key; a mask is no word."""
+    often = np.where(keys == MASK_KEY, 0, times)
+    return np.lexsort((keys, -often))[: int(np.count_nonzero(often))]
+
+
+def read_piece(texts: Sequence[str]) -> Reading:
+    words = read_words(texts)
+    where, number = factorise(words.keys)
+    times = np.bincount(number, minlength=len(where)).astype(np.int32)
+    return Reading(words.keys[where], times, *_letters(words, where), number, words.ends)
+
+
+def _letters(words: Words, which: NDArray[np.intp]) -> tuple[NDArray[np.uint8], Ids]:
+    """The bytes of some words, one after the other, and their sizes."""
+    starts, sizes = words.starts[which], words.sizes[which]
+    begins = np.cumsum(sizes) - sizes
+    place = np.repeat(starts - begins, sizes) + np.arange(int(sizes.sum()))
+    return np.frombuffer(words.low, np.uint8)[place], sizes.astype(np.int32)
+
+
+class _WordTable:
+    """The distinct words of all pieces so far: how often each occurs, and a piece that spells it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Keys, NDArray[np.int64], Ids]] = []
+        self.size = 0
+        self.origin = np.empty(0, np.int32)
+
+    def add(self, reading: Reading, at: int) -> None:
+        self.waiting.append((reading.keys, reading.times.astype(np.int64), np.full(len(reading.keys), at, np.int32)))
+        self.size += len(reading.keys)
+        if self.size > _WAITING:
+            self._merge()
+
+    def _merge(self) -> None:
+        keys, times, origin = (np.concatenate(column) for column in zip(*self.waiting, strict=True))
+        where, number = factorise(keys)
+        total = np.zeros(len(where), np.int64)
+        np.add.at(total, number, times)
+        self.waiting = [(keys[where], total, origin[where])]
+        self.size = len(where)
+
+    def finish(self) -> tuple[Keys, NDArray[np.intp]]:
+        """All keys, sorted, as `origin` is then, and where among them the words stand, most frequent first."""
+        if not self.waiting:
+            return np.empty(0, np.uint64), np.empty(0, np.intp)
+        self._merge()
+        ((keys, total, origin),) = self.waiting
+        sort = np.argsort(keys)
+        keys, total, self.origin = keys[sort], total[sort], origin[sort]
+        self.waiting = []
+        return keys, most_frequent_first(keys, total)
