@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system doe
 
 
 def _drawn() -> None:
-    with Bar(total=1, disable=False, file=open(os.devnull, "w")) as bar:
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, Bar(total=1, disable=False, file=nowhere) as bar:
         bar.update()
 
 
