@@ -46,7 +46,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format
 
 coverage: $(VENV)/.dev
-	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered
 
 # Peers in text, then the page docs/benchmarks.md: about half an hour on two quiet cores. KEYTOKENS_DATA names the data.
 bench: $(BENCH)/.ready
