@@ -156,8 +156,7 @@ def test_one_block_and_three_classes(client):
 def test_orders_beyond_the_longest_text_are_not_asked_for(client, monkeypatch):
     texts, labels = ["a b c d", "a b c e", "c b a d"] * 4, ["x", "y", "z"] * 4
     merged = []
-    monkeypatch.setattr(building, "_merged_grams", lambda *given: merged.append(given) or whole(*given))
-    whole = _merged_grams
+    monkeypatch.setattr(building, "_merged_grams", lambda *given: merged.append(given) or _merged_grams(*given))
     same(
         DaskKeyTokenClassifier(ngrams=(1, 900)).fit(texts, labels),
         KeyTokenClassifier(ngrams=(1, 900)).fit(texts, labels),
@@ -349,6 +348,7 @@ def test_workers_are_killed(small_blocks, monkeypatch):
             DaskKeyTokenClassifier(**options).fit(*bags(texts, labels, 6))
 
 
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
 def test_worker_processes_keep_the_memory_that_they_free():
     """As dask starts them, each of a hundred arrays of a megabyte would be fresh memory: 25,600 faults."""
     code = """
@@ -368,8 +368,6 @@ def test_worker_processes_keep_the_memory_that_they_free():
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, env=given
     )
     as_started, as_used = map(int, shown.stdout.split())
-    if platform.libc_ver()[0] != "glibc":
-        pytest.skip("this library of C is not glibc: its malloc is left as it is")
     assert as_started > 20_000
     assert as_used < 1_000
 

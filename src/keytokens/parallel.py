@@ -72,8 +72,9 @@ def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
             waiting.clear()
             raise
 
-    with ThreadPoolExecutor(min(threads, len(parts)) - 1) as pool:
-        others = [pool.submit(take) for _ in range(min(threads, len(parts)) - 1)]
+    n_others = min(threads, len(parts)) - 1
+    with ThreadPoolExecutor(n_others) as pool:
+        others = [pool.submit(take) for _ in range(n_others)]
         take()
         for other in others:
             other.result()
