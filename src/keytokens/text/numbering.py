@@ -63,8 +63,9 @@ def number_texts(
         number = rank[place]
         ends = np.cumsum(reading.sizes)
         low = reading.letters.tobytes()
-        for i in np.flatnonzero((table.origin[place] == at) & (number >= 0)).tolist():
-            spelled[number[i]] = low[ends[i] - reading.sizes[i] : ends[i]]
+        own = (table.origin[place] == at) & (number >= 0)
+        for i, first, last in zip(*(each[own].tolist() for each in (number, ends - reading.sizes, ends)), strict=True):
+            spelled[i] = low[first:last]
         return Piece(number[reading.words], reading.ends)
 
     numbered = made(shelves, Piece, len(readings), threads, renumber)

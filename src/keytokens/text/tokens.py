@@ -30,6 +30,8 @@ MASK_BYTE = b"\xff"  # what `canonical` writes for it: a byte that no UTF-8 text
 
 GAP, LETTER, BANG, QUESTION, ALONE, MARK = range(6)  # classes of characters; ALONE: a word of its own
 
+_LAST = 0xFFFF  # no character; stands for all code points from here on
+
 # [^<>] keeps every tag inside its own pair of brackets, so the search is linear whatever the text holds.
 _TAG = r"</?[A-Za-z][A-Za-z0-9-]*(?:[ \t\r\n\f/][^<>]*)?>|<!--[^<>]*-->"
 _tags = re.compile(_TAG)
@@ -55,6 +57,22 @@ def _takes_marks() -> NDArray[np.bool_]:
     for first, last in (*LETTERS, *IDEOGRAPHS):
         able[first : last + 1] = True
     return able
+
+
+@functools.cache
+def _simple_forms() -> NDArray[np.uint32]:
+    """What stands for a code point whatever is beside it: a space, or the lower case of a letter. 0: that depends.
+
+    A mark belongs to what stands before it, an ideograph or a symbol is a word of its own, and two capital letters are
+    special: a sigma becomes another letter at the end of a word, an I with a dot becomes two characters.
+    """
+    kind = class_table()[: _LAST + 1]
+    forms = np.where(kind == GAP, np.uint32(ord(" ")), np.uint32(0))
+    letters = np.flatnonzero(kind == LETTER).astype(np.uint32)
+    letters = letters[~np.isin(letters, (ord("\u03a3"), ord("\u0130")))]
+    forms[letters] = _code_points(letters.tobytes().decode("utf-32-le").lower())
+    forms[_LAST] = 0
+    return forms
 
 
 def _code_points(text: str) -> NDArray[np.uint32]:
@@ -103,13 +121,14 @@ def spans(text: str) -> NDArray[np.intp]:
 def canonical(texts: Sequence[str]) -> list[bytes]:
     """Each text as bytes in which words are runs of one byte class (see `words.py`); same words, same order.
 
-    Plain ASCII stays as it is but for its tags. Other texts become their words with spaces between them; joined words
-    have the lower case and the composition that each has alone, because a space takes part in neither.
+    Plain ASCII stays as it is but for its tags. In other texts words get the lower case and the composition that each
+    has alone; where it matters what stands beside them, the text becomes its words with spaces between them, because a
+    space takes part in neither.
     """
     done = [_plain(text) if text.isascii() else b"" for text in texts]
     rest = [i for i, text in enumerate(texts) if not text.isascii()]
     if rest:
-        for i, words in zip(rest, _spaced([texts[i] for i in rest]), strict=True):
+        for i, words in zip(rest, _rewritten([texts[i] for i in rest]), strict=True):
             done[i] = words
     return done
 
@@ -124,9 +143,25 @@ def _plain(text: str) -> bytes:
     return _byte_tags.sub(lambda tag: b" " * len(tag[0]), raw)  # from raw: in `<a <br />>` only the inner one is a tag
 
 
-def _spaced(texts: list[str]) -> list[bytes]:
-    """The words of each text, normalised, with spaces between them."""
+def _rewritten(texts: list[str]) -> list[bytes]:
+    """Texts beyond ASCII: what is no letter becomes a space, letters get their lower case; the few others `_spaced`."""
     texts = [_tags.sub(" ", text) if "<" in text else text for text in texts]
+    codes = _code_points("\n".join(texts)).copy()
+    ends = np.cumsum([len(text) + 1 for text in texts], dtype=np.intp)
+    beyond = np.flatnonzero(codes > 127)
+    codes[beyond] = simple = _simple_forms()[np.minimum(codes[beyond], _LAST)]
+    codes[codes == ord("\n")] = ord(" ")
+    codes[ends[:-1] - 1] = ord("\n")
+    words = unicodedata.normalize("NFC", codes.tobytes().decode("utf-32-le")).encode("utf-8").split(b"\n")
+    special = np.unique(np.searchsorted(ends, beyond[simple == 0], side="right")).tolist()
+    if special:
+        for i, one in zip(special, _spaced([texts[i] for i in special]), strict=True):
+            words[i] = one
+    return words
+
+
+def _spaced(texts: list[str]) -> list[bytes]:
+    """The words of each text without tags, normalised, with spaces between them."""
     codes = _code_points("\n".join(texts))
     starts, ends = _segment(codes)
     inside = np.zeros(len(codes) + 1, np.int8)

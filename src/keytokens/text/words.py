@@ -25,7 +25,6 @@ if sys.byteorder != "little":  # pragma: no cover
 
 MASK_KEY = np.uint64(MASK_BYTE[0])
 
-_LOWER = bytes(range(256)).lower()
 _CLASS = np.concatenate([class_table()[:128], np.ones(128, np.uint8)]).tobytes()  # beyond ASCII all bytes are letters
 _KEEP = np.array([(1 << 8 * size) - 1 for size in range(8)] + [2**64 - 1], np.uint64)  # the low bytes of a key
 _LONG = np.uint64(1 << 63)
@@ -62,17 +61,26 @@ class Words:
 def read_words(texts: Sequence[str]) -> Words:
     """Every word of every text."""
     parts = canonical(texts)
-    low = b"\n".join(parts).translate(_LOWER)
-    kinds = np.frombuffer(low.translate(_CLASS), np.uint8)
+    joined = b"\n".join(parts)
+    kinds = np.frombuffer(joined.translate(_CLASS), np.uint8)
+    within = kinds != 0  # a word
     bounds = np.empty(len(kinds) + 1, np.bool_)  # where a run of one class begins, and the end of all
     bounds[:1], bounds[-1] = True, True
     np.not_equal(kinds[1:], kinds[:-1], out=bounds[1:-1])
-    edges = bounds.nonzero()[0]
-    runs = kinds[edges[:-1]].nonzero()[0]
-    starts = edges[runs]
-    sizes = edges[runs + 1] - starts
+    starts = (bounds[:-1] & within).nonzero()[0]
+    sizes = (bounds[1:] & within).nonzero()[0]  # the last byte of each word
+    sizes -= starts
+    sizes += 1
+    low = _lower(joined)
     text_ends = np.cumsum([len(part) + 1 for part in parts], dtype=np.intp)
     return Words(keys_of_slices(low, starts, sizes), np.searchsorted(starts, text_ends), low, starts, sizes)
+
+
+def _lower(letters: bytes) -> bytes:
+    """As `bytes.lower`, which would keep other threads waiting."""
+    codes = np.frombuffer(letters, np.uint8)
+    capital = codes - np.uint8(ord("A")) < 26
+    return (codes | (capital.view(np.uint8) << np.uint8(5))).tobytes()
 
 
 def keys_of_slices(low: bytes, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> Keys:
