@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import os
 import sys
@@ -11,8 +12,20 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-__all__ = ["TreeSum", "cores", "give_back_memory", "memory", "ordered_map", "ordered_stream", "over_spans"]
+import numpy as np
 
+__all__ = [
+    "TreeSum",
+    "cores",
+    "give_back_memory",
+    "keep_freed_memory",
+    "memory",
+    "ordered_map",
+    "ordered_stream",
+    "over_spans",
+]
+
+_KEPT = 8 << 20  # bytes
 _SPAN = 1 << 16  # numbers: some vectors of this length stay in the cache
 
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc only
@@ -41,6 +54,16 @@ def give_back_memory() -> None:
     """Give memory that is free back to the system. Threads free it piece by piece, which the allocator keeps."""
     if _trim is not None:
         _trim(0)
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Let malloc keep a few megabytes that are freed: the first touch of fresh memory takes longer than work on it.
+
+    That of glibc hands arrays back to the system above twice the size of the largest that was ever freed, up to 32 MB;
+    so this frees one, which nobody has touched. Without it every piece of the texts would be read in fresh memory.
+    """
+    np.empty(_KEPT, np.uint8)
 
 
 def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> list[Result]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..parallel import keep_freed_memory
 from .tables import Keys
 from .tokens import MASK_BYTE, canonical, class_table
 
@@ -60,6 +61,7 @@ class Words:
 
 def read_words(texts: Sequence[str]) -> Words:
     """Every word of every text."""
+    keep_freed_memory()
     parts = canonical(texts)
     joined = b"\n".join(parts)
     kinds = np.frombuffer(joined.translate(_CLASS), np.uint8)
