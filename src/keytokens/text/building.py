@@ -92,6 +92,9 @@ class _Tally:
         """What is left if only these keys, sorted, are kept; key i is node `first + i`."""
         if not len(keys) or not len(self.keys):
             return _Entries(np.empty(0, np.int32), np.empty(0, np.uint16), np.empty(0, np.uint8))
+        if self.keys[-1] <= keys[-1] == len(keys) - 1:  # all numbers up to the last: every word is kept
+            nodes = self.keys.astype(np.int32) + np.int32(first)
+            return _Entries(np.repeat(nodes, self.frequency), self.rows, self.counts)
         place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
         node = np.where(keys[place] == self.keys, place + first, -1).astype(np.int32)
         spread = np.repeat(node, self.frequency)
@@ -222,7 +225,9 @@ def next_tallies(shard: Shard, found: Grams, limits: Limits, threads: int, shelv
 
 
 def _tallied(piece: Piece, first: NDArray[np.intp], keys: Keys) -> _Tally:
-    pairs = np.sort((keys << _ROW_BITS) | row_numbers(piece.ends)[first])
+    pairs = (keys << _ROW_BITS) | row_numbers(piece.ends)[first]
+    pairs = pairs.astype(np.min_scalar_type(max(pairs.max(initial=0), 1 << 31)))  # 32 bits take half the time to sort
+    pairs.sort()
     begins = run_starts(pairs)
     counts = np.diff(begins, append=len(pairs))
     counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # nearly always one byte
