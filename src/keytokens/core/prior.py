@@ -32,6 +32,7 @@ from __future__ import annotations
 import functools
 import operator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +101,7 @@ class Prior:
     """
 
     ratios: Float  # (m, V)
-    per_ratio: tuple[Float, Float]  # (V,) each: how much mean, and width, a ratio of 1 gives
-    least: Float  # (V,) the width at ratio 0
+    per_ratio: tuple[Float, Float]  # (V,) each: mean / r, and width / (|r| + FLOOR)
     attention: Float  # (V,)
     attention_penalty: float
     log_sink: float
@@ -117,8 +117,8 @@ class Prior:
     def width(self, at: slice = _ALL) -> Float:
         """(m, some tokens)"""
         width = np.abs(self.ratios[:, at])
+        width += width.dtype.type(FLOOR)
         width *= self.per_ratio[1][at]
-        width += self.least[at]
         return width
 
     def curvature_of_values(self, at: slice = _ALL) -> Float:
@@ -149,7 +149,7 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
     T = s.mass / n if s.mass > 0 else 1.0
     df = s.presence.sum(axis=0)
     more = np.zeros(len(df), np.int32) if sizes is None else sizes - 1
-    narrower, fainter = (np.power(decay, more, dtype=dtype) for decay in (_WIDTH_DECAY, _MEAN_DECAY))
+    narrower, fainter = (_powers(decay, more, dtype) for decay in (_WIDTH_DECAY, _MEAN_DECAY))
     ratios = log_count_ratios(s.presence, threads)
     told = np.empty_like(df)
 
@@ -173,12 +173,11 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
     return Prior(
         ratios=ratios,
         per_ratio=(of_mean, of_width),
-        least=of_width * dtype.type(FLOOR),
-        attention=_of_mean_weight_one(told * dtype.type(options.sharpness / root), df),
+        attention=_of_mean_weight_one(np.multiply(told, dtype.type(options.sharpness / root), out=told), df, threads),
         attention_penalty=penalty,
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=odds,
-        energy=(s.energy * np.float64(BEND / (T * (1 + options.sink)) ** 2)).astype(dtype),
+        energy=_scaled(s.energy, BEND / (T * (1 + options.sink)) ** 2),
         documents=n,
         threshold=_SILENCE * max(0.0, options.brevity - _SHARPEST) * float(np.sqrt(T)),
     )
@@ -210,13 +209,28 @@ def log_count_ratios(presence: Float, threads: int = 1) -> Float:
     return r
 
 
-def _of_mean_weight_one(a: Float, df: Float) -> Float:
-    """Logits moved so that exp(a) is 1 on average, weighted by document frequency."""
+def _powers(base: float, exponents: NDArray[np.int32], dtype: np.dtype[Any]) -> Float:
+    """base ** exponents, of which there are few different ones."""
+    return np.power(base, np.arange(exponents.max(initial=0) + 1), dtype=dtype)[exponents]
+
+
+def _scaled(x: Float, factor: float) -> Float:
+    """x times a factor that may be too small, or large, for the precision of x."""
+    return np.multiply(x, np.float64(factor), out=np.empty_like(x), dtype=np.float64, casting="same_kind")
+
+
+def _of_mean_weight_one(a: Float, df: Float, threads: int) -> Float:
+    """Logits moved so that exp(a) is 1 on average, weighted by document frequency; written over them."""
     if not len(a) or not df.any():
         return a
-    top = float(a.max())
-    mean = float(np.dot(np.exp(a - top, dtype=np.float64), df) / df.sum(dtype=np.float64))
-    return a - a.dtype.type(top + np.log(mean))
+    top = a.max()
+
+    def some(at: slice) -> Float:
+        return np.array([np.dot(np.exp(a[at] - top, dtype=np.float64), df[at]), df[at].sum(dtype=np.float64)])
+
+    total, documents = functools.reduce(operator.add, over_spans(some, len(a), threads))
+    a -= a.dtype.type(float(top) + np.log(total / documents))
+    return a
 
 
 def _sizes(sums: list[Float], rows: int, df: Float) -> list[float]:

@@ -75,7 +75,12 @@ class Cluster:
                 idle = idle + 1 if asleep else 0
             if idle == _LOOKS:
                 raise KeyTokensError("fit: all workers of the cluster were lost at once. Cure: fit again.")
-        return self.client.gather(futures)
+        return self.client.gather(futures, direct=self.near or None)
+
+    @property
+    def near(self) -> bool:
+        """Whether all workers are on this machine: then their results need not go through the scheduler."""
+        return all("://127.0.0.1:" in worker for worker in self.workers)
 
 
 def present_client(client: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -66,8 +68,8 @@ class ClusterSet(TrainingSet):
                 blocks = self.held[first : first + (1 << rank)]
                 own = [copies[self.cluster.number(at)] for copies in there]
                 node = self.cluster.run(_sum_of_group, blocks, of, own, self.own_threads, at=at)
-                tree.add(_Node(self.cluster, node, at), rank)
-            return self.cluster.gather(tree.total().future)
+                tree.add(_Node(self.cluster, (node,), at), rank)
+            return functools.reduce(operator.add, self.cluster.gather(tree.total().parts))
 
         return _again_if_lost(once)
 
@@ -95,14 +97,17 @@ def aligned(first: int, last: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """A sum on some worker; two of them are added there."""
+    """A sum on some worker, or two that are still to be added: there, or by the client if they are the last."""
 
     cluster: Cluster
-    future: Future
+    parts: tuple[Future, ...]
     at: float
 
     def __add__(self, other: _Node) -> _Node:
-        return _Node(self.cluster, self.cluster.run(_added, self.future, other.future, at=self.at), self.at)
+        return _Node(self.cluster, (self.whole(), other.whole()), self.at)
+
+    def whole(self) -> Future:
+        return self.parts[0] if len(self.parts) == 1 else self.cluster.run(_added, *self.parts, at=self.at)
 
 
 def _again_if_lost(work: Callable[[], Part]) -> Part:
@@ -162,12 +167,20 @@ def _sent(cluster: Cluster, array: NDArray[Any], at: float) -> list[Any]:
 
 
 def _sent_parameters(cluster: Cluster, theta: Parameters) -> list[Future]:
-    """On every worker: the first one gets them, and each hands them on to two others."""
-    a, B = (_sent(cluster, array, 0) for array in (theta.a, theta.B.ravel(order=layout(len(theta.B) + 1))))
-    copies = [cluster.run(_parameters, a, B, theta.B.shape, theta.c, theta.empty, theta.log_sink, at=0)]
+    """On every worker: the first two get one half each and exchange them, and each hands them on to two others."""
     n_workers = len(cluster.workers)
-    for number in range(1, n_workers):
-        copies.append(cluster.run(_itself, copies[(number - 1) // 2], at=(number + 0.5) / n_workers))
+    places = [(number + 0.5) / n_workers for number in range(n_workers)]
+    a = _sent(cluster, theta.a, places[0])
+    B = _sent(cluster, theta.B.ravel(order=layout(len(theta.B) + 1)), places[:2][-1])
+    given = a, B, theta.B.shape, theta.c, theta.empty, theta.log_sink
+    copies: list[Future] = []
+    for number, at in enumerate(places):
+        handed = (
+            cluster.run(_itself, copies[number // 2 - 1], at=at)
+            if number > 1
+            else cluster.run(_parameters, *given, at=at)
+        )
+        copies.append(handed)
     return copies
 
 
