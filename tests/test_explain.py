@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import itertools
+import pickle
+import weakref
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 import keytokens as kt
 from keytokens.explain import MANY, SOME
+from keytokens.explanation.attention import holding_half, least_holding_half
 
 from .corpus import reviews, topics
 
@@ -49,6 +55,54 @@ def test_sets_of_words_and_long_lists(models):
     assert [one.probability for one in together] == clf.predict_proba(texts).max(axis=1).tolist()
     for text, one in list(zip(texts, together, strict=True))[::20]:
         assert one.to_dict() == clf.explain(text).to_dict()
+
+
+def test_one_of_many_is_stored_without_the_others(models):
+    for clf in models:
+        texts = [*reviews(40)[0], "", "zzz", "é, a great film"]
+        for one in list(clf.explain_many(texts))[-6:]:
+            stored = pickle.dumps(one)
+            assert len(stored) < len(pickle.dumps(one.together.words)) + len(pickle.dumps(one.together.values))
+            for again in (pickle.loads(stored), copy.copy(one), kt.explanation.Explanation(one.document)):
+                assert again.to_dict() == one.to_dict()
+            proof = pickle.loads(pickle.dumps(one.certificate))
+            assert proof.to_dict() == one.certificate.to_dict()
+
+
+def test_votes_are_counted_when_they_are_needed(models):
+    e = next(models[0].explain_many(["a great film, not an awful one; great!", "dull"]))
+    assert e.sufficient.size
+    assert e.certificate.sentence
+    assert "_made" not in vars(e.certificate.votes)
+    assert e.certificate.ballot is e.certificate.ballot
+    assert e.certificate.ballot.tokens == e.certificate.tokens
+
+
+def test_what_was_read_is_freed_at_once(models):
+    """No circle of references: in a long stream nothing waits for the collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        for clf in models:
+            e = clf.explain("a great film, not an awful one; great!")
+            e.to_dict()
+            gone = weakref.ref(e), weakref.ref(e.together)
+            del e
+            assert [one() for one in gone] == [None, None]
+    finally:
+        gc.enable()
+
+
+@given(st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=9), min_size=1, max_size=5))
+def test_half_of_the_attention(inputs):
+    """Fewest that hold half, by trying every number of the largest ones; each input as if it were alone."""
+    ends = [0, *itertools.accumulate(map(len, inputs))]
+    least = least_holding_half(np.array([x for one in inputs for x in one], float), ends)
+    for one, last in zip(inputs, least.tolist(), strict=True):
+        largest = sorted(one, reverse=True)
+        fewest = next(k for k in range(1, len(one) + 1) if 2 * sum(largest[:k]) >= sum(one))
+        assert last == largest[fewest - 1]
+        assert holding_half(np.array(one, float)).tolist() == [x >= last for x in one]
 
 
 def test_it_is_lazy(models):

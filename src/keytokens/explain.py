@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, cast
 
 import numpy as np
@@ -17,8 +17,7 @@ from .certificate import Counts
 from .core.attention import Parameters, scores
 from .core.counts import COUNTS, Float
 from .core.losses import probabilities
-from .explanation import Document, Explanation
-from .explanation.later import Later
+from .explanation import Explanation
 from .explanation.together import Together
 from .text import Vocabulary, Words, read_words, spans
 from .validate import check_texts
@@ -42,12 +41,10 @@ def explain_texts(
     texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
 ) -> list[Explanation]:
     """Read the texts as `predict` does and put what the model says of each token into one record a text."""
-    plain, other = ([i for i, text in enumerate(texts) if text.isascii() == is_plain] for is_plain in (True, False))
-    done: list[Explanation | None] = [None] * len(texts)
-    for some in filter(None, (plain, other)):
-        for i, one in zip(some, _explained([texts[i] for i in some], vocabulary, theta, classes, counts), strict=True):
-            done[i] = one
-    return cast(list[Explanation], done)
+    order = sorted(range(len(texts)), key=lambda i: not texts[i].isascii())  # plain ones first: see `_places`
+    together = _read([texts[i] for i in order], vocabulary, theta, classes, cast(Counts, counts))
+    place = sorted(range(len(texts)), key=order.__getitem__)
+    return [Explanation.among(together, k) for k in place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +61,7 @@ class _Uses:
     column: NDArray[np.int32]  # (T,)
     occurrences: NDArray[np.intp]  # (T,)
     by_column: NDArray[np.intp]  # (T,) tokens
+    word_ends: NDArray[np.intp]  # (n + 1,) words up to the end of each text
     use_ends: NDArray[np.intp]  # (n + 1,) uses up to the end of each text
     token_ends: NDArray[np.intp]  # (n + 1,) tokens up to the end of each text
 
@@ -75,8 +73,9 @@ class _Uses:
         column = columns[place]
         first, size = np.divmod(place, grid.shape[1])
         size += 1
-        use_ends = np.zeros(len(words.ends) + 1, np.intp)
-        use_ends[1:] = place.searchsorted(words.ends * grid.shape[1])
+        word_ends = np.zeros(len(words.ends) + 1, np.intp)
+        word_ends[1:] = words.ends
+        use_ends = place.searchsorted(word_ends * grid.shape[1])
         keys = column.astype(np.int64)
         if len(words.ends) > 1:
             keys += np.repeat(np.arange(len(words.ends)) * len(vocabulary), np.diff(use_ends))
@@ -84,15 +83,18 @@ class _Uses:
         seen_first = use[heads]  # of each token, in the order of columns
         is_first = np.zeros(len(use), np.bool_)
         is_first[seen_first] = True
-        by_column = (is_first.cumsum() - 1)[seen_first]
+        starts = is_first.nonzero()[0]
+        number = np.empty(len(use), np.intp)  # of each token, where it is first seen
+        number[starts] = np.arange(len(starts))
+        by_column = number[seen_first]
         times = np.empty(len(heads), np.intp)
         times[:-1], times[-1:] = heads[1:], len(use)
         times -= heads
         occurrences, token = np.empty_like(times), np.empty_like(use)
         occurrences[by_column] = times
         token[use] = by_column.repeat(times)
-        starts = is_first.nonzero()[0]
-        return cls(first, size, token, column[starts], occurrences, by_column, use_ends, starts.searchsorted(use_ends))
+        ends = word_ends, use_ends, starts.searchsorted(use_ends)
+        return cls(first, size, token, column[starts], occurrences, by_column, *ends)
 
 
 def _grouped(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -112,58 +114,55 @@ def _grouped(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.intp], NDA
     else:
         order = keys.argsort(kind="stable")
         keys = keys[order]
-    fresh = np.ones(len(keys), np.bool_)
+    fresh = np.empty(len(keys), np.bool_)
+    fresh[:1] = True
     np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
     return order, fresh.nonzero()[0]
 
 
-def _explained(
-    texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
-) -> Iterator[Explanation]:
-    """The same for texts that are all ASCII, or none of them."""
+def _read(
+    texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: Counts
+) -> Together:
     words = read_words(texts)
     uses = _Uses.of(words, vocabulary)
+    column = uses.column
     weight = COUNTS[counts](uses.occurrences.astype(np.float64))
     # f as `predict` computes it, to the bit: the same matrix
     C = copy(_no_entries(len(texts), len(vocabulary)))
-    C.data, C.indices, C.indptr = weight[uses.by_column], uses.column[uses.by_column], uses.token_ends.astype(np.int32)
+    C.data, C.indices, C.indptr = weight[uses.by_column], column[uses.by_column], uses.token_ends.astype(np.int32)
     F = scores(C, theta)
-    log_weight = np.log(weight) + theta.a[uses.column]
-    values = _by_class(theta.B[:, uses.column] + theta.c[:, None]).T
-    sink_values = _by_class(theta.c[:, None])[:, 0]
-    all_scores, all_probabilities = _by_class(F).T, probabilities(F).T
-    winner = all_probabilities.argmax(axis=1)
-    together = Together(
-        log_weight, values, uses.occurrences, uses.token, uses.token_ends, theta.log_sink, sink_values, winner
+    return Together(
+        texts=texts,
+        words=_places(texts, words),
+        first=uses.first,
+        size=uses.size,
+        token=uses.token,
+        spelled=lambda tokens: vocabulary.names(column[tokens]),
+        log_weight=np.log(weight) + theta.a.take(column),
+        values=_by_class(theta.B.take(column, axis=1) + theta.c[:, None]).T,
+        occurrences=uses.occurrences,
+        word_ends=uses.word_ends,
+        use_ends=uses.use_ends,
+        token_ends=uses.token_ends,
+        sink_log_weight=theta.log_sink,
+        sink_values=_by_class(theta.c[:, None])[:, 0],
+        scores=_by_class(F).T,
+        probabilities=probabilities(F).T,
+        classes=classes,
+        counts=counts,
     )
-    places = words.places
-    offset, word_at, use_at, token_at = 0, 0, 0, 0
-    ends = zip(words.ends.tolist(), uses.use_ends[1:].tolist(), uses.token_ends[1:].tolist(), strict=True)
-    for i, (text, (word_end, use_end, token_end)) in enumerate(zip(texts, ends, strict=True)):
-        tokens, used = slice(token_at, token_end), slice(use_at, use_end)
-        columns = uses.column[tokens]
-        yield Explanation(
-            Document(
-                text=text,
-                words=places[word_at:word_end] - offset if text.isascii() else spans(text),
-                first=uses.first[used] - word_at,
-                size=uses.size[used],
-                token=uses.token[used] - token_at,
-                names=Later(len(columns), functools.partial(vocabulary.names, columns)),
-                log_weight=log_weight[tokens],
-                values=values[tokens],
-                occurrences=uses.occurrences[tokens],
-                sink_log_weight=theta.log_sink,
-                sink_values=sink_values,
-                scores=all_scores[i],
-                probabilities=all_probabilities[i],
-                classes=classes,
-                counts=cast(Counts, counts),
-            ),
-            (together, i, use_at),
-        )
-        offset += len(text) + 1  # plain texts are read as they are, one after the other with one byte between them
-        word_at, use_at, token_at = word_end, use_end, token_end
+
+
+def _places(texts: Sequence[str], words: Words) -> NDArray[np.intp]:
+    """(W, 2) start and end of every word in its text. All ASCII texts come first."""
+    plain = sum(map(str.isascii, texts))
+    places, end = words.places, words.ends[plain - 1] if plain else 0
+    if plain > 1:  # they are read as they are, one after the other with one byte between them
+        begins = np.array([0, *accumulate(len(text) + 1 for text in texts[: plain - 1])])
+        places[:end] -= begins.repeat(np.diff(words.ends[:plain], prepend=0))[:, None]
+    if plain < len(texts):  # the others are rewritten first
+        places[end:] = np.concatenate([spans(text) for text in texts[plain:]])
+    return places
 
 
 @functools.lru_cache(maxsize=8)

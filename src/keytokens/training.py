@@ -69,13 +69,11 @@ class TrainingSet:
 
     def evaluate(self, theta: Parameters, room: Float | None = None) -> Gradient:
         """Loss and gradient; with `room` (m + 1, V), those of B and then that of a are written there."""
-        if len(self.blocks) == 1:
-            return gradient_of(self._sum(functools.partial(sums_of, room=room), self.loss, theta), theta, self.threads)
-        gradient = gradient_of(self._sum(sums_of, self.loss, theta), theta, self.threads)
-        if room is None:
-            return gradient
-        room[:-1], room[-1] = gradient.B, gradient.a
-        return replace(gradient, B=room[:-1], a=room[-1])
+        sums = self._sum(sums_of, self.loss, theta, room=room)
+        if room is not None and sums.rows is not room:  # they come from elsewhere
+            room[:] = sums.rows
+            sums.rows = room
+        return gradient_of(sums, theta, self.threads)
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents."""
@@ -90,11 +88,15 @@ class TrainingSet:
             block.done()
         return np.concatenate(found, axis=1)
 
-    def _sum(self, of: Callable[..., Part], *given: Any) -> Part:
-        """of(block, y, weight, *given, threads) summed over the blocks."""
+    def _sum(self, of: Callable[..., Part], *given: Any, **first: Any) -> Part:
+        """of(block, y, weight, *given, threads) summed over the blocks.
+
+        `first` is for the first block alone: sums are written over their first part.
+        """
         tree: TreeSum[Part] = TreeSum()
         for block, y, weight in zip(self.blocks, self.y, self.weights, strict=True):
-            tree.add(of(block, y, weight, *given, self.threads))
+            tree.add(of(block, y, weight, *given, self.threads, **first))
+            first = {}
             block.done()
         return tree.total()
 
@@ -128,13 +130,13 @@ class Trained:
     steps: int
     value: float  # of the objective, at the end
     steepest: float  # of its slopes there, in size
-    statistics: Statistics
+    presence: Float  # (K, V) as in `Statistics`
 
     @classmethod
-    def by(cls, outcome: Outcome[LBFGSState], theta: Parameters, seen: Statistics) -> Trained:
+    def by(cls, outcome: Outcome[LBFGSState], theta: Parameters, presence: Float) -> Trained:
         state = outcome.state
         steepest = max(float(state.gradient.max()), -float(state.gradient.min()))
-        return cls(theta, outcome.status, outcome.steps, state.value, steepest, seen)
+        return cls(theta, outcome.status, outcome.steps, state.value, steepest, presence)
 
 
 def fit_scalars(
@@ -156,7 +158,7 @@ def fit_scalars(
         trained, threshold = _descended(data, options, max_iter, tolerance, start, watch, resumed)
         theta = trained.theta  # all other vectors of the descent are gone
         if threshold > 0:
-            theta = silenced(data, theta, trained.statistics.presence.sum(axis=0), threshold)
+            theta = silenced(data, theta, trained.presence.sum(axis=0), threshold)
         return replace(trained, theta=theta.apart(data.threads))
 
 
@@ -171,7 +173,8 @@ def _descended(
 ) -> tuple[Trained, float]:
     """The model before anything is silenced, in one vector, and the threshold for that."""
     seen = data.statistics()
-    prior = data.prior(seen, options)
+    prior, presence = data.prior(seen, options), seen.presence
+    del seen
     give_back_memory()
     m, V = prior.ratios.shape
     dtype = prior.ratios.dtype
@@ -227,7 +230,7 @@ def _descended(
     used = min(_AVERAGED, max(1, (outcome.steps + 1) // 2))  # nothing of the first half of a short run
     last = outcome.state
     theta = parameters(last.mean_of_last(used, spares.take(last.theta)))
-    return Trained.by(outcome, theta, seen), prior.threshold
+    return Trained.by(outcome, theta, presence), prior.threshold
 
 
 def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) -> Parameters:
@@ -348,4 +351,4 @@ def fit_embeddings(
         # three pairs: a vector is V d numbers long here
         outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first, max_iter, watch)
     E, p, v, c = unpack(outcome.state.theta)
-    return Trained.by(outcome, parameters(E, p, v, c), seen), (E, p, v)
+    return Trained.by(outcome, parameters(E, p, v, c), seen.presence), (E, p, v)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keytokens.certificate import Ballot, flip, least_keeping, probability_of, probability_without, sufficient
-from keytokens.certificate.many import FAR, answers, relative_weights
+from keytokens.certificate.many import FAR, _descending, answers, relative_weights
 
 WHOLE = st.tuples(st.integers(0, 2), st.integers(-3, 3).map(float))  # log weights and margins that tie often
 REAL = st.tuples(st.floats(-3, 3), st.floats(-2, 2))
@@ -68,6 +68,18 @@ def test_the_others_change_nothing(documents, sink):
             assert (found.least[i], found.after[i]) == (alone.least[0], alone.after[0])
 
 
+NEAR = st.integers(-3, 3).map(lambda steps: 1.0 + steps * 2.0**-52)  # told apart only by their last digits
+SIZES = st.floats(-1e3, 1e3) | st.integers(-2, 2).map(float) | st.just(-0.0) | NEAR
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), SIZES), max_size=30))
+def test_sizes_fall_within_each_owner_and_equal_ones_keep_their_order(pairs):
+    pairs.sort(key=lambda pair: pair[0])
+    owner, size = np.array([o for o, _ in pairs], np.intp), np.array([s for _, s in pairs], float)
+    expected = sorted(range(len(pairs)), key=lambda i: (pairs[i][0], -pairs[i][1], i))
+    assert _descending(size, owner).tolist() == expected
+
+
 def test_plain_documents_are_clear_and_special_ones_are_not():
     plain = [(0.0, 2.0), (0.3, 1.0), (0.1, -0.5)]
     tie = [(0.0, 2.0), (0.0, 1.0), (0.0, -2.0)]
@@ -76,3 +88,11 @@ def test_plain_documents_are_clear_and_special_ones_are_not():
     hidden = [(0.0, 2.0), (-40.0, -1.0)]  # opposition below the last digit of the support
     found, _ = together(ballots([plain, tie, unopposed, far, hidden], None))
     assert found.clear.tolist() == [True, False, False, False, False]
+
+
+def test_support_of_next_to_nothing_is_not_clear():
+    """Quotients that would overflow: the sink outweighs it, or it is outweighed."""
+    for sink_margin in (1.0, -1.0):
+        weights = relative_weights(np.array([0.0, 0.0]), np.array([0, 2]), 0.0)
+        found = answers(np.zeros(2), np.array([1e-320, -1.0]), np.array([0, 2]), weights, np.array([2 * sink_margin]))
+        assert not found.clear.any()

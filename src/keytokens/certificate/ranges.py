@@ -368,12 +368,12 @@ def probability_without(ballot: Ballot, gone: Sequence[int] | IntArray) -> float
     return probability_of(np.array([Items.of(ballot, r).without(deleted).value for r in range(len(ballot.rivals))]))
 
 
-def probability_of(margins: FloatArray) -> float:
+def probability_of(margins: FloatArray | Sequence[float]) -> float:
     """The probability of the label from its margins over the rivals."""
     if len(margins) == 1:  # the usual case, without the overhead of arrays
         odds = math.exp(-abs(margins[0]))
         return 1 / (1 + odds) if margins[0] >= 0 else odds / (1 + odds)
-    return float(np.exp(-np.logaddexp.reduce(np.append(-margins, 0.0))))
+    return float(np.exp(-np.logaddexp.reduce(np.append(-np.asarray(margins), 0.0))))
 
 
 def guarantee(ballot: Ballot, theta: float) -> TokenSet:

@@ -93,9 +93,11 @@ class Ballot:
     ) -> Ballot:
         """The same from arrays that a model made: nothing is checked."""
         rivals, strict = _rivals(values.shape[1], label)
-        own, others = values[:, label : label + 1], values[:, rivals]
-        sink_margin = sink_values[label] - sink_values[rivals]
-        return cls(log_weight, own - others, strict, rivals, label, sink_log_weight, sink_margin)
+        # of two classes the other one is a slice, which costs less than a list of columns
+        others = slice(1 - label, 2 - label) if values.shape[1] == 2 else rivals
+        margin = values[:, label : label + 1] - values[:, others]
+        sink_margin = sink_values[label] - sink_values[others]
+        return cls(log_weight, margin, strict, rivals, label, sink_log_weight, sink_margin)
 
     @property
     def tokens(self) -> int:

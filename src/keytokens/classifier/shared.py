@@ -168,7 +168,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             empty_=theta.empty,
             log_sink_=theta.log_sink,
             mean_attention_=data.mean_attention(theta),
-            class_counts_=done.statistics.presence,
+            class_counts_=done.presence,
             n_iter_=done.steps,
             status_=done.status.value,
             history_=np.array(history),

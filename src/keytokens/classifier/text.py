@@ -145,9 +145,10 @@ class KeyTokenClassifier(Attention):
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
         classes, codes = np.unique(y, return_inverse=True)
         warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
-        data = weigh(counts, self.counts)
         weight = class_weighted(self.class_weight, y, weight)
-        self._train(data, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary)
+        counts = weigh(counts, self.counts)
+        del texts, y  # a list and an array of our own
+        self._train(counts, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary)
         return self
 
     def fit_batches(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Literal
 
 import numpy as np
@@ -148,13 +148,14 @@ class Block:
     def _add_column_sums(
         self, of: Callable[[Float], Float] | None, vectors: Sequence[Float] | Float, into: Float, threads: int
     ) -> None:
-        def one(at: int) -> list[Float]:
-            turned = _turned(self.slices[at], of)
-            return [turned @ vector[self._ends[at] : self._ends[at + 1]] for vector in vectors]
+        def one(pair: tuple[int, int]) -> Float:
+            at, row = pair
+            own = vectors[row][self._ends[at] : self._ends[at + 1]]
+            return np.asarray(_turned(self.slices[at], of) @ own)
 
-        for columns in ordered_stream(one, range(len(self.slices)), threads):
-            for row, column in zip(into, columns, strict=True):
-                row += column
+        pairs = list(product(range(len(self.slices)), range(len(vectors))))
+        for (_, row), column in zip(pairs, ordered_stream(one, pairs, threads), strict=True):
+            into[row] += column
 
     def presence(self, groups: NDArray[np.intp], weight: Float, n_groups: int, threads: int) -> Float:
         """(groups, tokens): the weight of the documents of each group that hold the token."""

@@ -53,8 +53,11 @@ class ClusterSet(TrainingSet):
 
         return _again_if_lost(once)
 
-    def _sum(self, of: Callable[..., Any], *given: Any) -> Any:
-        """Every worker sums aligned groups of its blocks; these are nodes of the tree that one machine would make."""
+    def _sum(self, of: Callable[..., Any], *given: Any, **first: Any) -> Any:
+        """Every worker sums aligned groups of its blocks; these are nodes of the tree that one machine would make.
+
+        What is for the first block on this machine does not go to another.
+        """
 
         def once() -> Any:
             n_workers = len(self.cluster.workers)

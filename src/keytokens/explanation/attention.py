@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["holding_half", "shares"]
+__all__ = ["holding_half", "least_holding_half", "shares"]
 
 
 def shares(log_weight: NDArray[Any]) -> NDArray[Any]:
@@ -32,7 +34,17 @@ def holding_half(attention: NDArray[Any]) -> NDArray[np.bool_]:
     """
     if not len(attention):
         return np.zeros(0, np.bool_)
-    order = np.sort(attention)[::-1]
-    held = order.cumsum()
-    least = order[held.searchsorted(held[-1] / 2 * (1 - 1e-12))]
-    return np.asarray(attention >= least)
+    return np.asarray(attention >= least_holding_half(attention, [0, len(attention)]))
+
+
+def least_holding_half(attention: NDArray[Any], ends: Sequence[int]) -> NDArray[Any]:
+    """(n,) the least attention among those items in each of some inputs: items ends[i] : ends[i + 1], at least one."""
+    ordered = attention.copy()
+    least = []
+    for begin, end in pairwise(ends):
+        own = ordered[begin:end]
+        own.sort()
+        largest_first = own[::-1]
+        held = largest_first.cumsum()
+        least.append(largest_first[held.searchsorted(held[-1] / 2 * (1 - 1e-12))])
+    return np.array(least)

@@ -76,7 +76,8 @@ class BagExplanation(Explained):
     @functools.cached_property
     def prediction(self) -> Prediction:
         own = self.scores[1:] if len(self.classes) == 2 else self.scores
-        return Prediction(self.scores, probabilities(own[:, None])[:, 0], self.classes)
+        chances = probabilities(own[:, None])[:, 0]
+        return Prediction(self.scores, chances, self.classes, int(chances.argmax()))
 
     @property
     def formal(self) -> bool:
@@ -122,7 +123,8 @@ class BagExplanation(Explained):
     def certificate(self) -> BagCertificate:
         """What is proved of this prediction."""
         silent = "" if self.formal else NOT_LINEAR
-        return BagCertificate(self.prediction, self._ballot, *self._sets, len(self.log_weight), silent)
+        votes = () if self._ballot is None else (self._ballot,)
+        return BagCertificate(self.prediction, votes, *self._sets, len(self.log_weight), False, silent)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain data for JSON."""

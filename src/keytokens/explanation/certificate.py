@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,10 +29,11 @@ class Proof:
     """
 
     prediction: Prediction
-    ballot: Ballot | None  # None: the score is no weighted mean, so items have no votes
+    votes: Sequence[Ballot]  # one; none: the score is no weighted mean, so items have no votes
     kept: TokenSet  # the sufficient set
     gone: TokenSet  # the flip set
     items: int  # how many there are
+    has_sink: bool  # something votes that cannot be deleted
     silent: str = ""  # why nothing is proved, if so
     # over the only rival, if they are known already: the least with the sufficient set, and that without the flip set
     margins: tuple[float, float] | None = None
@@ -57,13 +59,18 @@ class Proof:
         """Whether the ranges are exact (two classes) or bounds that contain the truth (more)."""
         return len(self.prediction.classes) == 2
 
-    @functools.cached_property
+    @property
+    def ballot(self) -> Ballot | None:
+        """How each item votes."""
+        return self.votes[0] if len(self.votes) else None
+
+    @property
     def _proved(self) -> Ballot | None:
         """The votes, where something is proved of them."""
         return None if self.silent else self.ballot
 
     @functools.cached_property
-    def _votes(self) -> NDArray[Any]:
+    def _added(self) -> NDArray[Any]:
         """(T + 1, R) what each item, and last the sink, adds to the margin over each rival."""
         if self.ballot is None:
             return np.zeros((0, 0))
@@ -77,12 +84,12 @@ class Proof:
     @property
     def support(self) -> dict[Any, float]:
         """Against each rival, what the items (and the sink) for the label add to its margin."""
-        return self._by_rival(np.maximum(self._votes, 0))
+        return self._by_rival(np.maximum(self._added, 0))
 
     @property
     def opposition(self) -> dict[Any, float]:
         """Against each rival, what those against the label take from its margin: less than the support."""
-        return self._by_rival(np.maximum(-self._votes, 0))
+        return self._by_rival(np.maximum(-self._added, 0))
 
     @functools.cached_property
     def keeping(self) -> tuple[float, float] | None:
@@ -94,10 +101,12 @@ class Proof:
     @functools.cached_property
     def at_least(self) -> float | None:
         """The least of these probabilities, and, since nothing may be deleted too, never above that of the whole."""
-        if self._proved is None:
+        if self.margins is not None:
+            margins: Any = self.margins[:1]
+        elif self._proved is not None:
+            margins = proofs.least_keeping(self._proved, self.kept.indices)
+        else:
             return None
-        known = self.margins
-        margins = np.array(known[:1]) if known else proofs.least_keeping(self._proved, self.kept.indices)
         return min(proofs.probability_of(margins), self.prediction.probability)
 
     @functools.cached_property
@@ -134,11 +143,11 @@ class Proof:
     @functools.cached_property
     def probability_after_flip(self) -> float | None:
         """Of the label, once the flip set is deleted."""
-        if self._proved is None or self.gone.status == "none":
+        if self.gone.status == "none":
             return None
         if self.margins is not None:
-            return proofs.probability_of(np.array(self.margins[1:]))
-        return proofs.probability_without(self._proved, self.gone.indices)
+            return proofs.probability_of(self.margins[1:])
+        return None if self._proved is None else proofs.probability_without(self._proved, self.gone.indices)
 
     @property
     def label_after_flip(self) -> Any:
@@ -151,9 +160,9 @@ class Proof:
 
     @functools.cached_property
     def sentence(self) -> str:
-        if self._proved is None:
+        if self.silent:
             return self.silent
-        parts = [*_kept_words(self, self._proved), *_gone_words(self, self._proved)]
+        parts = [*_kept_words(self), *_gone_words(self)]
         if self.tight:
             parts.append("To rounding: a comparison hangs on a relative difference below 1e-12.")
         return " ".join([*parts, self.covers])
@@ -184,28 +193,28 @@ class Proof:
         return f"{type(self).__name__}({self.sentence!r})"
 
 
-def _kept_words(c: Proof, votes: Ballot) -> list[str]:
+def _kept_words(c: Proof) -> list[str]:
     """What the sufficient set does, and that no smaller one does."""
     kept = c.kept
-    stays = f"it stays {c.label!r} and its probability stays at least {_rounded_down(c.at_least)}"
-    others = f"whatever other {c.unit} are deleted, {stays}."
-    of_all = f"{kept.size} of {c.items} {c.unit if c.items != 1 else _one(c)}"
+    stays = f"it stays {c.label!r} and its probability stays at least {_rounded_down(c.at_least)}."
     if kept.size == 0:
-        return [f"The label is fixed without any {_one(c)}: whatever is deleted, {stays}."]
+        return [f"The label is fixed without any {_one(c)}: whatever is deleted, {stays}"]
+    others = f"whatever other {c.unit} are deleted, {stays}"
+    of_all = f"{kept.size} of {c.items} {c.unit if c.items != 1 else _one(c)}"
     if kept.status != "minimum":
         return [
-            f"These {of_all} fix the label against all {len(votes.rivals)} rivals: {others}",
+            f"These {of_all} fix the label against all {len(c.prediction.classes) - 1} rivals: {others}",
             f"None of them can be left out (at least {kept.lower} are needed).",
         ]
     does = f"{of_all} {'fixes' if kept.size == 1 else 'fix'} the label: {others}"
-    return [does, _no_fewer(c, kept.size)] if kept.size > 1 or votes.has_sink else [does]
+    return [does, _no_fewer(c, kept.size)] if kept.size > 1 or c.has_sink else [does]
 
 
-def _gone_words(c: Proof, votes: Ballot) -> list[str]:
+def _gone_words(c: Proof) -> list[str]:
     """What the flip set does, and that no smaller one does."""
     gone = c.gone
     if gone.status == "none":
-        return [f"No deletion{'' if votes.has_sink else f' that leaves {c.leaves}'} changes the label."]
+        return [f"No deletion{'' if c.has_sink else f' that leaves {c.leaves}'} changes the label."]
     these = f"this {_one(c)}" if gone.size == 1 else f"these {gone.size} {c.unit}"
     then = f"the probability of {c.label!r} is then {c.probability_after_flip:.2f}"
     does = f"Deleting {these} makes it {c.label_after_flip!r} ({then})."
@@ -217,7 +226,9 @@ def _one(c: Proof) -> str:
 
 
 def _no_fewer(c: Proof, size: int) -> str:
-    return {1: "Nothing less does.", 2: f"No single {_one(c)} does."}.get(size, f"No {size - 1} {c.unit} do.")
+    if size > 2:
+        return f"No {size - 1} {c.unit} do."
+    return "Nothing less does." if size == 1 else f"No single {_one(c)} does."
 
 
 def _rounded_down(probability: float | None) -> str:

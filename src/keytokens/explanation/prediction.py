@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +19,7 @@ class Prediction:
     scores: NDArray[Any]  # (K,) two classes: 0 and f
     probabilities: NDArray[Any]  # (K,)
     classes: Sequence[Any]
-
-    @functools.cached_property
-    def winner(self) -> int:
-        """Index of the predicted class: the first of the largest."""
-        return int(self.probabilities.argmax())
+    winner: int  # index of the predicted class: the first of the largest probabilities
 
     @property
     def explained(self) -> int:

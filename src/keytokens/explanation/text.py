@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from .. import certificate as proofs
 from ..certificate import Ballot, Counts, Sentence, TokenSet, WordSet
-from .attention import holding_half
 from .certificate import Proof
 from .later import Later
 from .prediction import Prediction
 from .record import Explained
 from .sets import ProvedSet
-from .together import Together
+from .together import Together, Uses
 
 __all__ = ["Certificate", "Document", "Explanation", "FormalItem", "FormalSet", "KeyToken", "TokenUse", "TokenUses"]
 
@@ -44,24 +43,22 @@ _named_row: Callable[[Iterable[Any]], TokenUse] = functools.partial(tuple.__new_
 class TokenUses(Later[TokenUse]):
     """Every occurrence of a known token, in text order: rows that are made when one is read, or arrays at once."""
 
-    def __init__(self, names: Sequence[str], token: NDArray[np.intp], **columns: NDArray[Any]) -> None:
-        super().__init__(len(token), self._rows)
+    def __init__(self, names: Sequence[str], token: NDArray[np.intp], uses: Uses) -> None:
+        super().__init__(len(token), functools.partial(_rows, names, token, uses))
         self._names, self._token = names, token
-        self.start: NDArray[np.intp] = columns["start"]  # each (O,), with what `TokenUse` says
-        self.end: NDArray[np.intp] = columns["end"]
-        self.attention: NDArray[Any] = columns["attention"]
-        self.value: NDArray[Any] = columns["value"]
-        self.contribution: NDArray[Any] = columns["contribution"]
-        self.selected: NDArray[np.bool_] = columns["selected"]
+        self.start, self.end, self.attention, self.value, self.contribution, self.selected = uses
 
     @property
     def text(self) -> list[str]:
-        names = self._names
-        return [names[t] for t in self._token.tolist()]
+        return _spelled(self._names, self._token)
 
-    def _rows(self) -> Iterable[TokenUse]:
-        columns = (self.start, self.end, self.attention, self.value, self.contribution, self.selected)
-        return map(_named_row, zip(self.text, *(column.tolist() for column in columns), strict=True))
+
+def _rows(names: Sequence[str], token: NDArray[np.intp], uses: Uses) -> Iterable[TokenUse]:
+    return map(_named_row, zip(_spelled(names, token), *(column.tolist() for column in uses), strict=True))
+
+
+def _spelled(names: Sequence[str], token: NDArray[np.intp]) -> list[str]:
+    return [names[t] for t in token.tolist()]
 
 
 class KeyToken(NamedTuple):
@@ -126,7 +123,7 @@ class Document:
     counts: Counts
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Explanation(Explained):
     """Why one text got its label: exact contributions, formal sets, and the certificate.
 
@@ -139,82 +136,89 @@ class Explanation(Explained):
     True
     """
 
-    document: Document
-    read_with: tuple[Together, int, int] | None = None  # texts, which of them this is, and its first occurrence
+    together: Together  # the texts that were read with this one
+    index: int  # which of them it is
+
+    def __init__(self, document: Document) -> None:
+        vars(self).update(together=_alone(document), index=0, document=document)
+
+    @classmethod
+    def among(cls, together: Together, index: int) -> Explanation:
+        """The explanation of one of some texts that were read together."""
+        one = cls.__new__(cls)
+        vars(one).update(together=together, index=index)
+        return one
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and stored without the other texts."""
+        return type(self), (self.document,)
 
     @functools.cached_property
-    def _place(self) -> tuple[Together, int, int]:
-        if self.read_with is not None:
-            return self.read_with
-        d = self.document
-        ends, winner = np.array([0, len(d.log_weight)]), np.array([self.prediction.winner])
-        alone = (d.log_weight, d.values, d.occurrences, d.token, ends, d.sink_log_weight, d.sink_values, winner)
-        return Together(*alone), 0, 0
+    def _names(self) -> Later[str]:
+        tokens = self.together.tokens_of[self.index]
+        return Later(tokens.stop - tokens.start, functools.partial(self.together.spelled, tokens))
 
-    def _own(self, of_tokens: NDArray[Any]) -> NDArray[Any]:
-        """What belongs to this text of what is known of all tokens."""
-        together, text, _ = self._place
-        return of_tokens[together.token_ends[text] : together.token_ends[text + 1]]
+    @functools.cached_property
+    def document(self) -> Document:
+        """What was read."""
+        together, i = self.together, self.index
+        words, uses, tokens = together.words_of[i], together.uses_of[i], together.tokens_of[i]
+        return Document(
+            text=together.texts[i],
+            words=together.words[words],
+            first=together.first[uses] - words.start,
+            size=together.size[uses],
+            token=together.own_token[uses],
+            names=self._names,
+            log_weight=together.log_weight[tokens],
+            values=together.values[tokens],
+            occurrences=together.occurrences[tokens],
+            sink_log_weight=together.sink_log_weight,
+            sink_values=together.sink_values,
+            scores=together.scores[i],
+            probabilities=together.probabilities[i],
+            classes=together.classes,
+            counts=together.counts,
+        )
 
     @functools.cached_property
     def prediction(self) -> Prediction:
-        return Prediction(self.document.scores, self.document.probabilities, self.document.classes)
+        together, i = self.together, self.index
+        return Prediction(together.scores[i], together.probabilities[i], together.classes, together.winners[i])
 
     @property
     def text(self) -> str:
-        return self.document.text
+        return self.together.texts[self.index]
 
     @functools.cached_property
     def _attention(self) -> tuple[NDArray[Any], float]:
         """Q of each token, and of the sink; they add up to 1."""
-        together, text, _ = self._place
-        return self._own(together.attention), together.sink_attention(text)
+        together, i = self.together, self.index
+        return together.attention[together.tokens_of[i]], together.sink_attention(i)
 
     @property
     def sink(self) -> float:
         """The sink's own contribution: its attention times the intercept."""
-        return self._attention[1] * float(self.document.sink_values[self.prediction.explained])
-
-    @functools.cached_property
-    def _contributions(self) -> NDArray[Any]:
-        return self._own(self._place[0].contributions)
+        return self._attention[1] * float(self.together.sink_values[self.prediction.explained])
 
     @functools.cached_property
     def tokens(self) -> TokenUses:
         """Every occurrence of a known token, in text order."""
-        d = self.document
-        together, _, first = self._place
-        attention, value, contribution = together.uses
-        own = slice(first, first + len(d.token))
-        return TokenUses(
-            d.names,
-            d.token,
-            start=d.words[d.first, 0],
-            end=d.words[d.first + d.size - 1, 1],
-            attention=attention[own],
-            value=value[own],
-            contribution=contribution[own],
-            selected=holding_half(self._attention[0])[d.token],
-        )
+        together = self.together
+        own = together.uses_of[self.index]
+        return TokenUses(self._names, together.own_token[own], Uses._make([column[own] for column in together.uses]))
 
     @functools.cached_property
-    def _spans(self) -> list[list[Span]]:
-        """Of every token, where it occurs, in text order."""
-        places: list[list[Span]] = [[] for _ in self.document.names]
-        uses = self.tokens
-        for token, *span in zip(self.document.token.tolist(), uses.start.tolist(), uses.end.tolist(), strict=True):
-            places[token].append((span[0], span[1]))
-        return places
+    def _votes(self) -> Sequence[Ballot]:
+        return Later(1, functools.partial(_ballots, self.together, self.index))
 
-    @functools.cached_property
+    @property
     def _ballot(self) -> Ballot:
-        d = self.document
-        return Ballot.trusted(d.log_weight, d.values, self.prediction.winner, d.sink_log_weight, d.sink_values)
+        return self._votes[0]
 
     @functools.cached_property
     def _sets(self) -> tuple[TokenSet, TokenSet]:
-        together, text, _ = self._place
-        return together.sets(text) or super()._sets
+        return self.together.sets(self.index) or super()._sets
 
     @functools.cached_property
     def _sentence(self) -> Sentence:
@@ -234,55 +238,36 @@ class Explanation(Explained):
     @functools.cached_property
     def sufficient_words(self) -> FormalSet:
         """The fewest words that fix the label: whatever other words are masked, it stays."""
-        return self._words_of(proofs.sufficient_words(self._sentence) if len(self.document.names) else None)
+        return self._words_of(proofs.sufficient_words(self._sentence) if len(self._names) else None)
 
     @functools.cached_property
     def flip_words(self) -> FormalSet:
         """The fewest words to mask (each becomes `keytokens.MASK`) so that the label changes."""
-        return self._words_of(proofs.flip_words(self._sentence) if len(self.document.names) else None)
+        return self._words_of(proofs.flip_words(self._sentence) if len(self._names) else None)
 
     def _tokens_of(self, found: TokenSet) -> FormalSet:
         after = self.prediction.name(found.label_after)
-        items = Later(len(found.indices), functools.partial(self._items, found.indices))
+        make = functools.partial(_token_items, self.together, self.index, self._names, found.indices)
+        items = Later(len(found.indices), make)
         return FormalSet(items, found.size, found.lower, found.status, "tokens", found.tight, after)
-
-    def _items(self, tokens: Sequence[int]) -> Iterable[FormalItem]:
-        names, places, contributions = self.document.names, self._spans, self._contributions.tolist()
-        for i in tokens:
-            yield FormalItem(names[i], *places[i][0], tuple(places[i]), contributions[i])
 
     def _words_of(self, found: WordSet | None) -> FormalSet:
         if found is None:
             return FormalSet((), 0, 0, "none", "words")
         after = self.prediction.name(found.label_after)
-        items = Later(len(found.positions), functools.partial(self._word_items, found.positions))
+        make = functools.partial(_word_items, self.together, self.index, found.positions)
+        items = Later(len(found.positions), make)
         return FormalSet(items, found.size, found.lower, found.status, "words", found.tight, after)
-
-    def _word_items(self, positions: Sequence[int]) -> Iterable[FormalItem]:
-        text, words, touching = self.text, self.document.words, self._touching
-        for word in positions:
-            start, end = words[word].tolist()
-            yield FormalItem(text[start:end], start, end, ((start, end),), float(touching[word]))
-
-    @functools.cached_property
-    def _touching(self) -> NDArray[Any]:
-        """For every word, the contributions of the occurrences that cover it: what masking it takes away."""
-        d = self.document
-        each = (self._contributions / d.occurrences)[d.token]
-        total = np.zeros(len(d.words))
-        for offset in range(int(d.size.max(initial=0))):
-            inside = d.size > offset
-            total += np.bincount(d.first[inside] + offset, each[inside], len(d.words))
-        return total
 
     @functools.cached_property
     def certificate(self) -> Certificate:
         """What is proved of this prediction."""
-        votes = self._ballot
-        why = "the intercept alone decides" if votes.has_sink else "the label is the most frequent one"
-        silent = "" if votes.tokens else f"The text has no known token: {why}."
-        together, text, _ = self._place
-        return Certificate(self.prediction, votes, *self._sets, votes.tokens, silent, together.margins(text))
+        together, i = self.together, self.index
+        tokens, has_sink, silent = len(self._names), together.has_sink, ""
+        if not tokens:
+            why = "the intercept alone decides" if has_sink else "the label is the most frequent one"
+            silent = f"The text has no known token: {why}."
+        return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent, together.margins(i))
 
     def to_dict(self, words: bool = True) -> dict[str, Any]:
         """Everything, as plain data for JSON; without the sets of words, which take longest, if they are not wanted."""
@@ -298,3 +283,51 @@ class Explanation(Explained):
             **{name: one.to_dict() for name, one in found.items()},
             "certificate": self.certificate.to_dict(),
         }
+
+
+def _alone(d: Document) -> Together:
+    """A document as the only one that was read."""
+    return Together(
+        texts=(d.text,),
+        words=d.words,
+        first=d.first,
+        size=d.size,
+        token=d.token,
+        spelled=d.names.__getitem__,
+        log_weight=d.log_weight,
+        values=d.values,
+        occurrences=d.occurrences,
+        word_ends=np.array([0, len(d.words)]),
+        use_ends=np.array([0, len(d.token)]),
+        token_ends=np.array([0, len(d.log_weight)]),
+        sink_log_weight=d.sink_log_weight,
+        sink_values=d.sink_values,
+        scores=d.scores[None],
+        probabilities=d.probabilities[None],
+        classes=d.classes,
+        counts=d.counts,
+    )
+
+
+def _ballots(together: Together, index: int) -> tuple[Ballot]:
+    own, sink = together.tokens_of[index], (together.sink_log_weight, together.sink_values)
+    return (Ballot.trusted(together.log_weight[own], together.values[own], together.winners[index], *sink),)
+
+
+def _token_items(together: Together, index: int, names: Sequence[str], tokens: Sequence[int]) -> Iterator[FormalItem]:
+    uses, own = together.uses_of[index], together.tokens_of[index]
+    token, start, end = together.own_token[uses], together.uses.start[uses], together.uses.end[uses]
+    by_token = token.argsort(kind="stable")
+    bounds = token[by_token].searchsorted(np.arange(own.stop - own.start + 1)).tolist()
+    contributions = together.contributions[own]
+    for t in tokens:
+        places = by_token[bounds[t] : bounds[t + 1]]
+        spans = tuple(zip(start[places].tolist(), end[places].tolist(), strict=True))
+        yield FormalItem(names[t], *spans[0], spans, float(contributions[t]))
+
+
+def _word_items(together: Together, index: int, positions: Sequence[int]) -> Iterator[FormalItem]:
+    text, words, touching = together.texts[index], together.words[together.words_of[index]], together.touching(index)
+    for word in positions:
+        start, end = words[word].tolist()
+        yield FormalItem(text[start:end], start, end, ((start, end),), float(touching[word]))

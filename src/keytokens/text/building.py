@@ -27,7 +27,7 @@ __all__ = ["Limits", "Room", "build", "build_from"]
 
 # a sort key: the key of an n-gram, then a row within its piece
 _ROW_BITS, _ROW, _KEY_BITS = np.uint64(ROW_BITS), np.uint64((1 << ROW_BITS) - 1), np.uint64(64 - ROW_BITS)
-_RANGE = 1 << 22  # keys that are merged at a time, by each thread
+_RANGE = 1 << 18  # keys that are merged at a time, by each thread
 
 
 class Room(Protocol):
@@ -203,7 +203,7 @@ def _replaced(old: Shelf[_Nodes] | None, new: Shelf[_Nodes] | None) -> Shelf[_No
 def first_tallies(texts: Shelf[Piece], n_words: int, threads: int, shelves: ShelfMaker) -> Shard:
     """The words, tallied."""
     sizes = [texts.size(at, "ends") for at in range(len(texts))]
-    tallies = made(shelves, _Tally, len(texts), threads, _tally_of(texts, None, 1, n_words))
+    tallies = made(shelves, _Tally, len(texts), threads, _tally_of(texts, None, 1, n_words, last=False))
     return Shard(n_words, 1, 0, texts, None, tallies, (), sizes)
 
 
@@ -219,7 +219,8 @@ def next_tallies(shard: Shard, found: Grams, limits: Limits, threads: int, shelv
     shard.tallies.close()
     give_back_memory()
     more = len(texts) if order < limits.ngrams[1] else 0
-    tallies = made(shelves, _Tally, more, threads, _tally_of(texts, nodes, order + 1, n_words))
+    last = order + 1 == limits.ngrams[1]
+    tallies = made(shelves, _Tally, more, threads, _tally_of(texts, nodes, order + 1, n_words, last))
     start = shard.start + len(found.keys)
     return Shard(n_words, order + 1, start, texts, nodes, tallies, (*shard.entries, entries), shard.sizes)
 
@@ -238,13 +239,19 @@ def _tallied(piece: Piece, first: NDArray[np.intp], keys: Keys) -> _Tally:
     return _Tally(keys[heads], pointer, (pairs & _ROW).astype(np.uint16), counts)
 
 
-def _tally_of(texts: Shelf[Piece], nodes: Shelf[_Nodes] | None, order: int, n_words: int) -> Callable[[int], _Tally]:
+def _tally_of(
+    texts: Shelf[Piece], nodes: Shelf[_Nodes] | None, order: int, n_words: int, last: bool
+) -> Callable[[int], _Tally]:
+    """The tally of each piece; after the last one its text is not needed any more."""
+
     def tally(at: int) -> _Tally:
         piece = texts.get(at)
         if order == 1:
             first = np.flatnonzero(piece.words >= 0)
             return _tallied(piece, first, piece.words[first].astype(np.uint64))
         ids = piece.words if nodes is None else nodes.get(at).ids
+        if last:
+            texts.drop(at)
         return _tallied(piece, *next_keys(ids, piece.words, piece.ends, order, n_words))
 
     return tally

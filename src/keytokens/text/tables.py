@@ -12,13 +12,20 @@ __all__ = ["KeyTable", "factorise"]
 Keys = NDArray[np.uint64]
 Ids = NDArray[np.int32]
 
-_MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F], np.uint64)
+# arrays: with a few keys at a time, much of the time went to wrapping plain numbers
+_FOLD = np.array(29, np.uint64)
+_MULTIPLIERS = tuple(
+    np.array(f, np.uint64) for f in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
+)
 
 
 def _slots(keys: Keys, bits: int, turn: int) -> NDArray[np.int64]:
     """Multiply and keep the high bits; the fold first, so that keys that differ only in high bits part ways too."""
-    mixed = (keys ^ (keys >> np.uint64(29))) * _MULTIPLIERS[turn % len(_MULTIPLIERS)]
-    return (mixed >> np.uint64(64 - bits)).view(np.int64)
+    mixed: Keys = keys >> _FOLD
+    mixed ^= keys
+    mixed *= _MULTIPLIERS[turn % len(_MULTIPLIERS)]
+    mixed >>= np.uint64(64 - bits)
+    return mixed.view(np.int64)
 
 
 def factorise(keys: Keys) -> tuple[NDArray[np.intp], Ids]:
