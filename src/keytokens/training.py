@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from .core.attention import Gradient, Parameters, Sums, gradient_of, scores, sums_of, total_attention
+from .core.attention import Gradient, Parameters, Sums, gradient_of, scores, sums_of, total_attention, weighted_rows
 from .core.counts import Block, Float, layout
 from .core.embeddings import pull_back
 from .core.losses import Labels, Loss, loss_for
@@ -111,7 +111,7 @@ def means_of(block: Block, theta: Parameters, threads: int) -> Float:
 
     Of 1 it is the share that the sink leaves.
     """
-    own, rows = theta.weights, theta.weighted
+    own, rows = theta.weights, weighted_rows(theta, threads)
     if own is None or rows is None:
         B = np.concatenate([theta.B, np.ones_like(theta.B[:1])])
         none = np.zeros(len(B), B.dtype)
@@ -241,8 +241,8 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
     timid nor rash), and c' is the best intercept for it. Without a sink the intercept is a part of every value: it
     stays.
     """
-    values = contributing_values(theta)
-    kept = kept_shares(theta.a, values, df, threshold)
+    values = contributing_values(theta, data.threads)
+    kept = kept_shares(theta.a, values, df, threshold, data.threads)
 
     def means() -> Float:
         none = np.zeros_like(theta.c)

@@ -15,19 +15,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..parallel import over_spans
 from .attention import Parameters
 from .counts import Float
 
 __all__ = ["contributing_values", "kept_shares"]
 
 
-def contributing_values(theta: Parameters) -> Float:
+def contributing_values(theta: Parameters, threads: int = 1) -> Float:
     """(m, V) b + c, and with more than two classes less the mean of the classes, which decides nothing."""
-    values = theta.B + theta.c[:, None]
-    return values if len(values) == 1 else values - values.mean(axis=0)
+    values = np.empty_like(theta.B)
+
+    def some(at: slice) -> None:
+        part = theta.B[:, at] + theta.c[:, None]
+        if len(part) > 1:
+            part -= part.mean(axis=0)
+        values[:, at] = part
+
+    over_spans(some, len(theta.a), threads, len(values))
+    return values
 
 
-def kept_shares(a: Float, values: Float, df: Float, threshold: float) -> Float:
+def kept_shares(a: Float, values: Float, df: Float, threshold: float, threads: int = 1) -> Float:
     """(V,) what is left of each token's contribution, from 0 to 1; the largest keeps at least half.
 
     >>> kept_shares(np.zeros(3), np.array([[4.0, -1.0, 1.0]]), np.ones(3), 0.75).tolist()
@@ -35,7 +44,12 @@ def kept_shares(a: Float, values: Float, df: Float, threshold: float) -> Float:
     """
     if not len(a) or not df.any():
         return np.ones_like(a)
-    size = np.exp(a - a.max()) * np.maximum(values.max(axis=0), -values.min(axis=0))
+    size = np.exp(a - a.max())
+
+    def some(at: slice) -> None:
+        size[at] *= np.maximum(values[:, at].max(axis=0), -values[:, at].min(axis=0))
+
+    over_spans(some, len(a), threads, len(values))
     mean = float(np.dot(size, df) / df.sum(dtype=np.float64))
     least = min(threshold * mean, float(size.max()) / 2)
     return np.where(size > least, 1 - least / np.where(size > least, size, 1), 0).astype(a.dtype)
