@@ -27,6 +27,7 @@ __all__ = [
 
 _KEPT = 8 << 20  # bytes
 _SPAN = 1 << 16  # numbers: some vectors of this length stay in the cache
+_RUN = 8  # spans of one thread, about a huge page: two threads that touch a fresh one would both make it
 
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc only
 
@@ -165,4 +166,7 @@ def over_spans(work: Callable[[slice], Result], length: int, threads: int, rows:
     [65536, 34464]
     """
     span = max(1, _SPAN // rows)
-    return ordered_map(work, [slice(at, min(at + span, length)) for at in range(0, max(length, 1), span)], threads)
+    spans = [slice(at, min(at + span, length)) for at in range(0, max(length, 1), span)]
+    size = max(1, min(_RUN, len(spans) // (4 * threads)))
+    runs = [spans[at : at + size] for at in range(0, len(spans), size)]
+    return [one for run in ordered_map(lambda run: list(map(work, run)), runs, threads) for one in run]

@@ -99,7 +99,7 @@ class LBFGS:
             theta = self._moved(state.theta, direction, length)
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
-                pairs = [*state.pairs, self._pair(state, theta, gradient, direction)]
+                pairs = [*state.pairs, self._pair(direction, length, state.gradient, gradient)]
                 if state.evaluations > 1:  # the start is the caller's
                     self.spares.give(state.theta)
                 small = state.value - value <= self.tolerance * max(abs(value), self.floor * abs(state.first))
@@ -167,16 +167,17 @@ class LBFGS:
         over_spans(some, len(theta), self.threads)
         return moved
 
-    def _pair(self, before: LBFGSState, theta: Vector, gradient: Vector, room: Vector) -> Pair:
-        """The pair of a step, written into `room` and over the old gradient; of no use without positive curvature."""
-        s, y = room, before.gradient
+    def _pair(self, direction: Vector, length: float, before: Vector, after: Vector) -> Pair:
+        """The pair of a step, written over its direction and the old gradient; of no use without positive curvature."""
+        s, y = direction, before
 
         def some(at: slice) -> Vector:
-            np.subtract(theta[at], before.theta[at], out=s[at])
-            np.subtract(gradient[at], y[at], out=y[at])
+            if length != 1:
+                s[at] *= _same_type(s, length)
+            np.subtract(after[at], y[at], out=y[at])
             return np.array([float(np.dot(s[at], y[at])), float(np.dot(y[at], y[at]))])
 
-        curvature, size = functools.reduce(operator.add, over_spans(some, len(theta), self.threads))
+        curvature, size = functools.reduce(operator.add, over_spans(some, len(s), self.threads))
         return s, y, float(1 / curvature) if curvature > 1e-16 * size else 0.0
 
 
