@@ -62,7 +62,7 @@ def label_without(clf, text, gone_tokens):
     core = kt.AttentionClassifier(
         **{k: v for k, v in clf.get_params().items() if k in kt.AttentionClassifier().get_params()}
     )
-    for name in ("classes_", "attention_", "values_", "intercept_", "empty_", "log_sink_", "_theta"):
+    for name in ("classes_", "attention_", "values_", "intercept_", "empty_", "log_sink_", "_exact"):
         setattr(core, name, getattr(clf, name))
     core.signed_, core.n_features_in_ = False, dense.shape[1]
     return core.predict(dense)[0]

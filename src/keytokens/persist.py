@@ -29,7 +29,7 @@ from safetensors.numpy import save as save_arrays
 
 from .bags import BagClassifier
 from .bags.features import FARTHEST
-from .classifier import KeyTokenClassifier, frozen
+from .classifier import Exact, KeyTokenClassifier
 from .compression import NUMBERS, pack, unpack_numbers, unpack_vocabulary
 from .core.bags import LARGEST
 from .errors import InputError, ModelError, refusal, shorten
@@ -347,7 +347,7 @@ def _text_model_of(
     for name in _ARRAYS:
         setattr(model, name + "_", arrays[name])
     model.log_sink_ = float(arrays["log_sink"][0])
-    model._theta = frozen(model._present())
+    model._exact = Exact(model._present())
     model.vocabulary_ = vocabulary
     return model
 

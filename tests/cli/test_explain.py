@@ -67,7 +67,7 @@ def test_deleting_the_flip_set_flips(here, capsys):
     found = read_table("out.csv").columns
     clf = kt.load("model")
     core = kt.AttentionClassifier()
-    core.__dict__.update({k: v for k, v in clf.__dict__.items() if k.endswith("_") or k == "_theta"}, signed_=False)
+    core.__dict__.update({k: v for k, v in clf.__dict__.items() if k.endswith("_") or k == "_exact"}, signed_=False)
     from keytokens.text import count
 
     for text, flip, after in zip(found["text"], found["flip"], found["flips_to"], strict=True):

@@ -1,7 +1,7 @@
 """The two estimators: `AttentionClassifier` on a matrix of counts, and `KeyTokenClassifier`, its front for text."""
 
 from .matrix import AttentionClassifier
-from .shared import frozen
+from .shared import Exact
 from .text import KeyTokenClassifier
 
-__all__ = ["AttentionClassifier", "KeyTokenClassifier", "frozen"]
+__all__ = ["AttentionClassifier", "KeyTokenClassifier", "Exact"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,20 +26,28 @@ from ..streaming import Workplace
 from ..training import TrainingSet, fit_embeddings, fit_scalars
 from ..validate import check_choice, check_number
 
-__all__ = ["Attention", "frozen"]
+__all__ = ["Attention", "Exact"]
 
 _LARGEST_OPTION = 1e9  # so that sums of squares stay finite in single precision
 
 
-def frozen(theta: Parameters) -> Parameters:
-    """The parameters in double precision: what every prediction and every proof uses.
+class Exact:
+    """The parameters in double precision, made when they are first asked for: what every prediction and proof uses.
 
     With more than two classes, what is added to all scores of a token changes nothing: they are made to sum to 0.
     """
-    a, B, c, empty = (np.asarray(x, np.float64) for x in (theta.a, theta.B, theta.c, theta.empty))
-    if len(c) > 1:
-        B, c = B - B.mean(axis=0), c - c.mean()
-    return Parameters(a, B, c, empty, theta.log_sink)
+
+    def __init__(self, trained: Parameters) -> None:
+        self.trained = trained
+
+    @functools.cached_property
+    def theta(self) -> Parameters:
+        own = self.trained
+        a, c, empty = (np.asarray(x, np.float64) for x in (own.a, own.c, own.empty))
+        if len(c) == 1:
+            return Parameters(a, np.asarray(own.B, np.float64), c, empty, own.log_sink)
+        B = own.B - own.B.mean(axis=0, dtype=np.float64)
+        return Parameters(a, B, c - c.mean(), empty, own.log_sink)
 
 
 class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,6 +59,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     intercept_: Float
     empty_: Float
     log_sink_: float
+    _exact: Exact
 
     def __init__(
         self,
@@ -172,9 +182,13 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_iter_=done.steps,
             status_=done.status.value,
             history_=np.array(history),
-            _theta=frozen(theta),
+            _exact=Exact(theta),
             **more,
         )
+
+    @property
+    def _theta(self) -> Parameters:
+        return self._exact.theta
 
     def _present(self) -> Parameters:
         """The parameters as they were trained."""

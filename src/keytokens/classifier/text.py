@@ -27,7 +27,7 @@ from ..streaming import LEAST_MEMORY, Workplace, gather
 from ..text import Limits, Vocabulary, build, count
 from ..text.counts import PIECE
 from ..validate import check_labels, check_number, check_range, check_texts, check_truth
-from .shared import Attention, frozen
+from .shared import Attention, Exact
 
 if TYPE_CHECKING:
     from ..report.explorer import PageModel
@@ -243,7 +243,7 @@ class KeyTokenClassifier(Attention):
         return explain_texts(texts, self.vocabulary_, self._theta, self.classes_.tolist(), self.counts)
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "_theta"):
+        if not hasattr(self, "_exact"):
             check_is_fitted(self)  # slow, so only to refuse in scikit-learn's own words
 
     def key_tokens(self, n: int = 20) -> dict[Any, list[KeyToken]]:
@@ -294,7 +294,7 @@ class KeyTokenClassifier(Attention):
         )
         if hasattr(self, "E_"):
             model.E_ = self.E_[kept]
-        model._theta = frozen(model._present())
+        model._exact = Exact(model._present())
         return model
 
     def compressed(self, max_bytes: int) -> KeyTokenClassifier:
@@ -336,7 +336,7 @@ class KeyTokenClassifier(Attention):
         )
         for name in ("E_", "p_", "v_"):
             model.__dict__.pop(name, None)
-        model._theta = frozen(model._present())
+        model._exact = Exact(model._present())
         return model
 
     def page_model(self, whole_size: int | None = None) -> PageModel:

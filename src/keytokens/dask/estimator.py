@@ -114,7 +114,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         options = self.get_params(deep=False)
         del options["client"]
         model = KeyTokenClassifier(**options)
-        fitted = {name: value for name, value in self.__dict__.items() if name.endswith("_") or name == "_theta"}
+        fitted = {name: value for name, value in self.__dict__.items() if name.endswith("_") or name == "_exact"}
         model.__dict__.update(fitted)
         return model
 

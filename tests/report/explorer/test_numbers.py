@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keytokens import MASK, KeyTokenClassifier
-from keytokens.classifier import frozen
+from keytokens.classifier import Exact
 from keytokens.text import normalise, spans
 
 from .browser import Visit, address_of
@@ -168,7 +168,7 @@ def test_logits_far_apart(visit):
     own, _, _ = variant("no sink")
     clf = own.pruned(len(own.vocabulary_))
     clf.attention_ = (clf.attention_ * 4000).astype(np.float32)
-    clf._theta = frozen(clf._present())
+    clf._exact = Exact(clf._present())
     assert clf._theta.weights is None, "the test must reach the slow road"
     one = visit("no sink: far apart", clf)
     _, texts, _ = variant("no sink")
@@ -222,7 +222,7 @@ def tied_model(n_classes: int, sink: float, options: dict[str, object], seed: in
     clf.values_ = rng.randint(-3, 4, (rows, V)) * float(n_classes)  # a multiple: their mean is whole too
     clf.intercept_ = rng.randint(-1, 2, rows) * float(n_classes)
     clf.log_sink_ = float(np.log(sink)) if sink else -np.inf
-    clf._theta = frozen(clf._present())
+    clf._exact = Exact(clf._present())
     return clf
 
 
