@@ -26,8 +26,8 @@ __all__ = [
 ]
 
 _KEPT = 8 << 20  # bytes
-_SPAN = 1 << 16  # numbers: some vectors of this length stay in the cache
-_RUN = 8  # spans of one thread, about a huge page: two threads that touch a fresh one would both make it
+_SPAN = 1 << 17  # numbers: some vectors of this length stay in a cache, and Python's own part of the work is small
+_RUN = 4  # spans of one thread, about a huge page: two threads that touch a fresh one would both make it
 
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc only
 
@@ -162,8 +162,8 @@ def over_spans(work: Callable[[slice], Result], length: int, threads: int, rows:
 
     The spans depend on length and rows alone.
 
-    >>> over_spans(lambda at: at.stop - at.start, 100_000, threads=2)
-    [65536, 34464]
+    >>> over_spans(lambda at: at.stop - at.start, 200_000, threads=2)
+    [131072, 68928]
     """
     span = max(1, _SPAN // rows)
     spans = [slice(at, min(at + span, length)) for at in range(0, max(length, 1), span)]
