@@ -348,6 +348,28 @@ def test_workers_are_killed(small_blocks, monkeypatch):
             DaskKeyTokenClassifier(**options).fit(*bags(texts, labels, 6))
 
 
+@pytest.mark.parametrize(
+    ("workers", "near"),
+    [
+        (["tcp://127.0.0.1:1234", "tcp://127.0.0.1:5678"], True),
+        (["tcp://127.0.0.1:1234", "tcp://10.0.0.7:5678"], False),
+        (["tls://10.127.0.0:1"], False),
+    ],
+)
+def test_only_workers_on_this_machine_are_asked_directly(workers, near):
+    """Of others one does not know whether they can be reached; the scheduler can."""
+    asked = {}
+
+    class Asked:
+        def gather(self, futures, direct):
+            asked["direct"] = direct
+
+    cluster = cluster_module.Cluster(Asked(), workers)
+    cluster.gather([])
+    assert cluster.near is near
+    assert asked["direct"] is (True if near else None)
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
 def test_worker_processes_keep_the_memory_that_they_free():
     """As dask starts them, each of a hundred arrays of a megabyte would be fresh memory: 25,600 faults."""

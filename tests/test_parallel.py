@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import platform
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
 import pytest
 
-from keytokens.parallel import cores, ordered_map, ordered_stream
+from keytokens import parallel
+from keytokens.parallel import cores, ordered_map, ordered_stream, over_spans
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -78,3 +83,44 @@ def test_an_error_in_a_stream_comes_in_its_turn(threads):
     assert [next(stream) for _ in range(3)] == [0, 0, 1]
     with pytest.raises(ZeroDivisionError):
         next(stream)
+
+
+@pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 500])
+@pytest.mark.parametrize("rows", [1, 3, 20])
+def test_spans_depend_on_the_matrix_alone(monkeypatch, length, rows):
+    """One after the other they are the whole, whoever takes which."""
+    monkeypatch.setattr(parallel, "_SPAN", 10)
+    alone = over_spans(lambda at: (at.start, at.stop), length, 1, rows)
+    assert [place for span in alone for place in range(*span)] == list(range(length))
+    assert len(alone) == max(1, -(-length // max(1, 10 // rows)))
+    for threads in (2, 3, 8):
+        assert over_spans(lambda at: (at.start, at.stop), length, threads, rows) == alone
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
+def test_memory_that_is_freed_is_used_again():
+    """Arrays of two megabytes, seven at a time: as malloc begins, each round is fresh memory."""
+    code = """
+        import resource, sys, numpy as np
+        from keytokens.parallel import keep_freed_memory
+        if "keep" in sys.argv:
+            keep_freed_memory()
+        faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        some = lambda: [np.ones(1 << 18) for _ in range(7)]
+        some()
+        before = faults()
+        for _ in range(20):
+            some()
+        print(faults() - before)
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    as_it_begins, kept = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", textwrap.dedent(code), *how], capture_output=True, check=True, env=own
+            ).stdout
+        )
+        for how in ([], ["keep"])
+    )
+    assert as_it_begins > 20_000
+    assert kept < 5_000

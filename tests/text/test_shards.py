@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from keytokens.text import Limits, Vocabulary, build, shards
+from keytokens.text import Limits, Vocabulary, build, building, shards
 from keytokens.text.building import Grams, merged, packed
 
 from .reference import HOSTILE
@@ -67,3 +67,25 @@ def test_packed_numbers_of_texts_add_up(times):
     often = 2 * found.texts >= 3
     assert twice.keys.tolist() == found.keys[often].tolist()
     assert twice.texts.tolist() == (2 * found.texts)[often].tolist()
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+@given(st.lists(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 2**15)), max_size=30), min_size=1, max_size=4))
+def test_ranges_of_keys_are_merged_as_all_at_once(size, lists):
+    """Whatever the size of a range: a key is never cut in two."""
+    found = [dict(one) for one in lists]
+    expected: dict[int, int] = {}
+    for one in found:
+        for key, texts in one.items():
+            expected[key] = expected.get(key, 0) + texts
+    parts = [
+        packed(Grams(np.array(sorted(one), np.uint64), np.array([one[key] for key in sorted(one)], np.int32)))
+        for one in found
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "_RANGE", size)
+        both = merged(parts, 5)
+    assert dict(zip(both.keys.tolist(), both.texts.tolist(), strict=True)) == {
+        key: texts for key, texts in sorted(expected.items()) if texts >= 5
+    }
+    assert (np.diff(both.keys.astype(np.int64)) > 0).all()

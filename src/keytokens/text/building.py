@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -344,12 +345,29 @@ def packed(found: Grams) -> Keys:
     full, rest = np.divmod(found.texts.astype(np.uint64) - np.uint64(1), _ROW + np.uint64(1))
     high = found.keys << _ROW_BITS
     many = np.flatnonzero(full)
-    return np.concatenate([high | rest, np.repeat(high[many] | _ROW, full[many].astype(np.intp))])
+    together = np.concatenate([high | rest, np.repeat(high[many] | _ROW, full[many].astype(np.intp))])
+    if len(many):
+        together.sort()
+    return together
 
 
 def merged(packed: Sequence[Keys], least: int) -> Grams:
-    """What several such arrays hold together, without the keys in fewer texts."""
-    both = np.concatenate([np.empty(0, np.uint64), *packed])
+    """What several such arrays, each sorted, hold together, without the keys in fewer texts.
+
+    Large ones are merged a range at a time, which takes the same memory again and again.
+    """
+    total = sum(map(len, packed))
+    if total <= 2 * _RANGE:
+        return _merged(np.concatenate([np.empty(0, np.uint64), *packed]), least)
+    largest = max(packed, key=len)
+    inner = largest[np.linspace(0, len(largest), total // _RANGE + 1)[1:-1].astype(np.intp)] & ~_ROW
+    cuts = [[0, *np.searchsorted(part, inner).tolist(), len(part)] for part in packed]
+    ranges = zip(*(pairwise(cut) for cut in cuts), strict=True)
+    parts = ([part[i:j] for part, (i, j) in zip(packed, ends, strict=True)] for ends in ranges)
+    return joined([_merged(np.concatenate(some), least) for some in parts])
+
+
+def _merged(both: Keys, least: int) -> Grams:
     both.sort()
     keys, texts = both >> _ROW_BITS, (both & _ROW).astype(np.int32) + np.int32(1)
     heads = run_starts(keys)
