@@ -114,13 +114,11 @@ def test_memory_that_is_freed_is_used_again():
         print(faults() - before)
     """
     own = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-    as_it_begins, kept = (
-        int(
-            subprocess.run(
-                [sys.executable, "-c", textwrap.dedent(code), *how], capture_output=True, check=True, env=own
-            ).stdout
-        )
-        for how in ([], ["keep"])
-    )
+
+    def counted(*how: str) -> int:
+        command = [sys.executable, "-c", textwrap.dedent(code), *how]
+        return int(subprocess.run(command, capture_output=True, check=True, env=own).stdout)
+
+    as_it_begins, kept = counted(), counted("keep")
     assert as_it_begins > 20_000
     assert kept < 5_000

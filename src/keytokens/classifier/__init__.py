@@ -4,4 +4,4 @@ from .matrix import AttentionClassifier
 from .shared import Exact
 from .text import KeyTokenClassifier
 
-__all__ = ["AttentionClassifier", "KeyTokenClassifier", "Exact"]
+__all__ = ["AttentionClassifier", "Exact", "KeyTokenClassifier"]

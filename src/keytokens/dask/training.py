@@ -170,20 +170,15 @@ def _sent(cluster: Cluster, array: NDArray[Any], at: float) -> list[Any]:
 
 
 def _sent_parameters(cluster: Cluster, theta: Parameters) -> list[Future]:
-    """On every worker: the first two get one half each and exchange them, and each hands them on to two others."""
+    """On every worker: the first gets a and the second B, they exchange them, and each hands them on to two others."""
     n_workers = len(cluster.workers)
     places = [(number + 0.5) / n_workers for number in range(n_workers)]
     a = _sent(cluster, theta.a, places[0])
     B = _sent(cluster, theta.B.ravel(order=layout(len(theta.B) + 1)), places[:2][-1])
     given = a, B, theta.B.shape, theta.c, theta.empty, theta.log_sink
-    copies: list[Future] = []
-    for number, at in enumerate(places):
-        handed = (
-            cluster.run(_itself, copies[number // 2 - 1], at=at)
-            if number > 1
-            else cluster.run(_parameters, *given, at=at)
-        )
-        copies.append(handed)
+    copies = [cluster.run(_parameters, *given, at=at) for at in places[:2]]
+    for number, at in enumerate(places[2:], start=2):
+        copies.append(cluster.run(_itself, copies[number // 2 - 1], at=at))
     return copies
 
 
