@@ -58,13 +58,13 @@ def give_back_memory() -> None:
 
 
 @functools.cache
-def keep_freed_memory() -> None:
+def keep_freed_memory(size: int = _KEPT) -> None:
     """Let malloc keep a few megabytes that are freed: the first touch of fresh memory takes longer than work on it.
 
     That of glibc hands arrays back to the system above twice the size of the largest that was ever freed, up to 32 MB;
     so this frees one, which nobody has touched. Without it every piece of the texts would be read in fresh memory.
     """
-    np.empty(_KEPT, np.uint8)
+    np.empty(size, np.uint8)
 
 
 def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> list[Result]:

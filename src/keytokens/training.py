@@ -244,31 +244,43 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
     values = contributing_values(theta, data.threads)
     kept = kept_shares(theta.a, values, df, threshold, data.threads)
 
-    def means() -> Float:
-        none = np.zeros_like(theta.c)
-        return data.means(Parameters(theta.a, values, none, none, theta.log_sink)).astype(np.float64)
+    def means(rows: Float) -> Float:
+        none = np.zeros(len(rows), rows.dtype)
+        return data.means(Parameters(theta.a, rows, none, none, theta.log_sink)).astype(np.float64)
 
-    *before, share = means()
-    values *= kept
-    after = means()[:-1]
+    m = len(values)
+    if layout(2 * m + 1) == layout(1):  # a few rows: one pass
+        values = np.concatenate([values, values * kept])
+        before, after, (share,) = np.split(means(values), [m, 2 * m])
+    else:  # many take their memory once
+        before, (share,) = np.split(means(values), [m])
+        values *= kept
+        after = means(values)[:m]
+    values = values[-m:]
     weight = np.concatenate(data.weights).astype(np.float64)
     old, size = (sum(float(np.dot(row * row, weight)) for row in rows) for rows in (before, after))
     stretch = float(np.sqrt(old / size)) if size > 0 else 1.0
     c: Float = theta.c.astype(np.float64)
     if theta.has_sink:
-        c = _best_intercept(data.loss, stretch * after, 1 - share, np.concatenate(data.y), weight, c)
+        c = _best_intercept(data.loss, stretch * after, 1 - share, np.concatenate(data.y), weight, c, data.threads)
     c = (c - c.mean() if len(c) > 1 else c).astype(theta.c.dtype)
     values *= values.dtype.type(stretch)
     values -= c[:, None]
     return Parameters(theta.a, values, c, theta.empty, theta.log_sink)
 
 
-def _best_intercept(loss: Loss, rest: Float, sink: Float, y: Labels, weight: Float, start: Float) -> Float:
+def _best_intercept(
+    loss: Loss, rest: Float, sink: Float, y: Labels, weight: Float, start: Float, threads: int
+) -> Float:
     """The c with the least loss of rest + c sink, `sink` being its share of each document's attention."""
 
     def objective(c: Float) -> tuple[float, Float]:
-        F = rest + c[:, None] * sink
-        return float(np.dot(loss.value(F, y), weight)), np.asarray(loss.slope(F, y) @ (sink * weight))
+        def some(at: slice) -> Float:
+            F = rest[:, at] + c[:, None] * sink[at]
+            return np.append(loss.slope(F, y[at]) @ (sink[at] * weight[at]), np.dot(loss.value(F, y[at]), weight[at]))
+
+        *slope, value = functools.reduce(operator.add, over_spans(some, len(sink), threads, len(rest)))
+        return float(value), np.array(slope)
 
     bend = max(float(np.dot(sink**2, weight)) / 4, 1e-12)
     with threadpool_limits(1, "blas"):

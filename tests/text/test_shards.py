@@ -39,7 +39,8 @@ def built(parts: list[list[str]], limits: Limits, n_ranges: int) -> tuple[Vocabu
         grams.append(shards.join_ranges(ranges))
         for shard in now:  # a step may be made twice
             shards.advance(shard, grams[-1], limits)
-        now = [shards.advance(shard, grams[-1], limits) for shard in now]
+        level = shards.level_of(grams) if limits.looks_up(order) else None  # one for all shards
+        now = [shards.advance(shard, grams[-1], limits, level) for shard in now]
     column = shards.columns(grams, limits, words.n_texts)
     rows = [shards.rows_of(shard, column, lambda counts: counts) for shard in now]
     return shards.vocabulary(words, [found.keys for found in grams], column), sparse.vstack(rows, "csr")

@@ -55,7 +55,7 @@ def build_on(cluster: Cluster, parts: list[Future], limits: Limits, counts: str)
     grams: list[Future] = []
     for order in limits.orders:
         grams.append(_merged_grams(cluster, shards, limits.least_to_keep(order)))
-        shards = cluster.run_each(steps.advance, shards, grams[-1], limits)
+        shards = _advanced(cluster, shards, grams, limits)
         if order >= _LONG and not cluster.gather(cluster.run(_how_many, grams[-1], at=0)):
             break  # nothing longer either
     column = cluster.run(_columns, grams, limits, words, at=0)
@@ -88,6 +88,19 @@ def _merged_grams(cluster: Cluster, shards: list[Future], least: int) -> Future:
     cuts = cluster.run_each(steps.cut, shards, bounds)
     by_range = [cluster.run_each(getitem, cuts, number) for number in range(n_ranges)]
     return cluster.run(steps.join_ranges, cluster.run_each(steps.merge_ranges, by_range, least), at=0)
+
+
+def _advanced(cluster: Cluster, shards: list[Future], grams: list[Future], limits: Limits) -> list[Future]:
+    """The shards, one order on; every worker makes one table of what was found, for all its shards."""
+    places = [number / len(shards) for number in range(len(shards))]
+    own = [cluster.number(at) for at in places]
+    levels: dict[int, Future | None] = dict.fromkeys(own)
+    if limits.looks_up(len(grams)):
+        levels = {number: cluster.run(steps.level_of, grams, at=places[own.index(number)]) for number in levels}
+    return [
+        cluster.run(steps.advance, shard, grams[-1], limits, levels[number], at=at)
+        for shard, number, at in zip(shards, own, places, strict=True)
+    ]
 
 
 # On the workers ------------------------------------------------------------------------------------------------------

@@ -18,8 +18,10 @@ from ..core.attention import Parameters, Sums
 from ..core.counts import Block
 from ..core.prior import Statistics
 from ..errors import KeyTokensError, refusal
+from ..parallel import keep_freed_memory
 from ..text.building import Grams, Shard
 from ..text.shards import LentShelf, Numbering, WordCounts
+from ..text.vocabulary import Level
 
 __all__ = ["LOST", "Cluster", "present_client"]
 
@@ -29,6 +31,7 @@ LOST = (distributed.CancelledError, distributed.client.FutureCancelledError)
 _WAIT = 60.0  # seconds for the first worker
 _LOOK, _LOOKS = 5.0, 4  # seconds between two looks at workers that are slow, and how many may find them all asleep
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt
+_MOST_KEPT = 31 << 20  # bytes of an array that malloc may keep: it goes up to 32 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,7 @@ class Cluster:
     @classmethod
     def of(cls, client: Any) -> Cluster:
         client = present_client(client)
+        keep_freed_memory(_MOST_KEPT)  # the vectors of a step are the same size again and again
         client.wait_for_workers(1, timeout=_WAIT)
         client.run(_keep_freed_memory, on_error="ignore")
         return cls(client, sorted(client.nthreads()))
@@ -121,3 +125,4 @@ def _bytes(item: Any) -> int:
 for _kind in (LentShelf, Shard, Grams, Numbering, WordCounts, Parameters, Sums, Statistics):
     sizeof.register(_kind, _bytes)
 sizeof.register(Block, lambda block: sizeof(block.rows))
+sizeof.register(Level, lambda level: _bytes(level.keys) + _bytes(level.table))

@@ -53,10 +53,10 @@ class ClusterSet(TrainingSet):
 
         return _again_if_lost(once)
 
-    def _sum(self, of: Callable[..., Any], *given: Any, **first: Any) -> Any:
+    def _sum(self, of: Callable[..., Any], *given: Any, room: Float | None = None) -> Any:
         """Every worker sums aligned groups of its blocks; these are nodes of the tree that one machine would make.
 
-        What is for the first block on this machine does not go to another.
+        The rows of all are written into `room`, if it is given.
         """
 
         def once() -> Any:
@@ -72,7 +72,7 @@ class ClusterSet(TrainingSet):
                 own = [copies[self.cluster.number(at)] for copies in there]
                 node = self.cluster.run(_sum_of_group, blocks, of, own, self.own_threads, at=at)
                 tree.add(_Node(self.cluster, (node,), at), rank)
-            return functools.reduce(operator.add, self.cluster.gather(tree.total().parts))
+            return _together(self.cluster.gather(tree.total().parts), room)
 
         return _again_if_lost(once)
 
@@ -111,6 +111,14 @@ class _Node:
 
     def whole(self) -> Future:
         return self.parts[0] if len(self.parts) == 1 else self.cluster.run(_added, *self.parts, at=self.at)
+
+
+def _together(parts: Sequence[Any], room: Float | None) -> Any:
+    """One sum, or two; with `room`, their rows are written there at once."""
+    if room is None or len(parts) == 1:
+        return functools.reduce(operator.add, parts)
+    one, other = parts
+    return Sums(one.loss + other.loss, np.add(one.rows, other.rows, out=room), one.c + other.c)
 
 
 def _again_if_lost(work: Callable[[], Part]) -> Part:

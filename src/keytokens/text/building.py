@@ -71,6 +71,10 @@ class Limits:
     def orders(self) -> range:
         return range(1, self.ngrams[1] + 1)
 
+    def looks_up(self, order: int) -> bool:
+        """Whether nodes of so many words must be found in the texts: longer ones begin with them, and are no words."""
+        return 1 < order < self.ngrams[1]
+
     def least_to_keep(self, order: int) -> int:
         """The least number of texts of a node: every word is one, longer ones only where they lead to a token."""
         return self.least_on_the_way(order) if order > 1 else 1
@@ -208,13 +212,18 @@ def first_tallies(texts: Shelf[Piece], n_words: int, threads: int, shelves: Shel
     return Shard(n_words, 1, 0, texts, None, tallies, (), sizes)
 
 
-def next_tallies(shard: Shard, found: Grams, limits: Limits, threads: int, shelves: ShelfMaker) -> Shard:
-    """The n-grams that were found become entries, and those of one word more are tallied, if they are asked for."""
+def next_tallies(
+    shard: Shard, found: Grams, limits: Limits, threads: int, shelves: ShelfMaker, level: Level | None = None
+) -> Shard:
+    """The n-grams that were found become entries, and those of one word more are tallied, if they are asked for.
+
+    `level` is their level, where it has been made for several shards.
+    """
     texts, nodes, order, n_words = shard.texts, shard.nodes, shard.order, shard.n_words
     if order == 1:  # every word is a node, but those too rare for any n-gram go no further
         texts = _blanked(texts, found.texts >= limits.least_on_the_way(2), shelves, threads)
-    if 1 < order < limits.ngrams[1]:
-        find = _nodes_of(texts, nodes, Level(shard.start, found.keys), order, n_words)
+    if limits.looks_up(order):
+        find = _nodes_of(texts, nodes, level or Level(shard.start, found.keys), order, n_words)
         nodes = _replaced(nodes, made(shelves, _Nodes, len(texts), threads, find))
     entries = made(shelves, _Entries, len(texts), threads, _entries_of(shard.tallies, found.keys, shard.start))
     shard.tallies.close()

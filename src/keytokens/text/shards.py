@@ -41,7 +41,7 @@ from .numbering import Piece, Reading, most_frequent_first, rank_of, read_piece
 from .pieces import made, slices
 from .shelves import Item, MemoryShelf
 from .tables import Ids, Keys, factorise
-from .vocabulary import Vocabulary
+from .vocabulary import Level, Vocabulary
 
 __all__ = [
     "LentShelf",
@@ -53,6 +53,7 @@ __all__ = [
     "columns",
     "cut",
     "join_ranges",
+    "level_of",
     "merge_ranges",
     "merge_words",
     "number_words",
@@ -168,9 +169,16 @@ def join_ranges(ranges: Sequence[Grams]) -> Grams:
     return joined(ranges)
 
 
-def advance(shard: Shard, found: Grams, limits: Limits, threads: int = 1) -> Shard:
+def level_of(grams: Sequence[Grams]) -> Level:
+    """The level of the last of all n-grams so far, with its table: it can be made once for many shards."""
+    level = Level(sum(len(one.keys) for one in grams[:-1]), grams[-1].keys)
+    _ = level.table
+    return level
+
+
+def advance(shard: Shard, found: Grams, limits: Limits, level: Level | None = None, threads: int = 1) -> Shard:
     """The n-grams that were found become entries, those of one word more are tallied."""
-    return next_tallies(shard, found, limits, threads, LentShelf)
+    return next_tallies(shard, found, limits, threads, LentShelf, level)
 
 
 def columns(grams: Sequence[Grams], limits: Limits, n_texts: int) -> Ids:
