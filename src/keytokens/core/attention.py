@@ -8,6 +8,7 @@ token of value 0 that is always present (w0 = 0: none). Two classes have one row
 from __future__ import annotations
 
 import functools
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,26 +158,34 @@ def sums_of(
     own = theta.weights
     rows = theta.weighted if room is None else weighted_rows(theta, threads, room)
     if own is not None and rows is not None:
-        sums = block.times(rows, threads)
-        numerators, total = sums[:-1], sums[-1] + sums.dtype.type(own.sink)
+        sums, sinks = block.times(rows, threads), np.array([own.sink], theta.a.dtype)
     else:
         W, sinks = _weighted_rows(block.rows, theta)
-        numerators, total = np.stack([W @ b for b in theta.B]), W @ np.ones(W.shape[1], W.dtype) + sinks
-    weight = np.where(total > 0, weight, 0)  # a document without a known token teaches nothing
-    total = np.where(total > 0, total, 1)
-    M = numerators / total
-    F = M + theta.c[:, None]
-    R = loss.slope(F, y) * weight
-    per_weight = np.empty((len(M) + 1, len(total)), R.dtype, order=layout(len(M) + 1))
-    np.divide(R, total, out=per_weight[:-1])
-    per_weight[-1] = (per_weight[:-1] * M).sum(axis=0)
+        sums = np.stack([*(W @ b for b in theta.B), W @ np.ones(W.shape[1], W.dtype)])
+    sinks = np.broadcast_to(sinks, len(block))
+
+    def some(at: slice) -> Float:
+        """R / D and sum_k R_k M_k / D of some documents, written over their sums; the total of R, and the loss."""
+        part = sums[:, at]
+        total = part[-1] + sinks[at]
+        known = total > 0
+        own_weight = np.where(known, weight[at], 0)  # a document without a known token teaches nothing
+        total = np.where(known, total, 1)
+        M = part[:-1] / total
+        F = M + theta.c[:, None]
+        R = loss.slope(F, y[at]) * own_weight
+        np.divide(R, total, out=part[:-1])
+        part[-1] = (part[:-1] * M).sum(axis=0)
+        return np.append(R.sum(axis=1, dtype=np.float64), np.sum(loss.value(F, y[at]) * own_weight, dtype=np.float64))
+
+    *of_c, value = functools.reduce(operator.add, over_spans(some, len(block), threads, len(sums)))
     into = empty_rows(theta) if room is None else room  # `rows` may have lain there: they are not needed any more
     if own is not None:
-        block.transposed_times(per_weight, threads, into)
+        block.transposed_times(sums, threads, into)
     else:
-        for row, vector in zip(into, per_weight, strict=True):
+        for row, vector in zip(into, sums, strict=True):
             row[:] = W.T @ vector
-    return Sums(float(np.sum(loss.value(F, y) * weight, dtype=np.float64)), into, R.sum(axis=1))
+    return Sums(float(value), into, np.array(of_c, sums.dtype))
 
 
 def gradient_of(sums: Sums, theta: Parameters, threads: int = 1) -> Gradient:

@@ -96,7 +96,7 @@ class Block:
             out = np.empty((len(R), self.rows.shape[1]), self.rows.dtype, order=layout(len(R)))
         if layout(len(R)) == "C":
             out.fill(0)
-            self._add_column_sums(None, R, out, threads)
+            _add_column_sums(self._halves, None, R, out, threads)
         elif self.let_go:  # no room for the transposes: a row at a time
             turned = [_turned(part, None) for part in self.slices]
 
@@ -117,6 +117,11 @@ class Block:
     def _ends(self) -> NDArray[np.intp]:
         """Where the slices begin, and the number of documents."""
         return np.cumsum([0, *(part.shape[0] for part in self.slices)])
+
+    @functools.cached_property
+    def _halves(self) -> list[sparse.csr_matrix]:
+        """Slices for transposed products: few, because each adds a vector over all tokens."""
+        return _cut(self.rows, 2)
 
     @functools.cached_property
     def _turned_slices(self) -> list[Any]:
@@ -142,20 +147,8 @@ class Block:
         """
 
         total = np.zeros((len(vectors), self.rows.shape[1]), self.rows.dtype)
-        self._add_column_sums(of, vectors, total, threads)
+        _add_column_sums(self.slices, of, vectors, total, threads)
         return total
-
-    def _add_column_sums(
-        self, of: Callable[[Float], Float] | None, vectors: Sequence[Float] | Float, into: Float, threads: int
-    ) -> None:
-        def one(pair: tuple[int, int]) -> Float:
-            at, row = pair
-            own = vectors[row][self._ends[at] : self._ends[at + 1]]
-            return np.asarray(_turned(self.slices[at], of) @ own)
-
-        pairs = list(product(range(len(self.slices)), range(len(vectors))))
-        for (_, row), column in zip(pairs, ordered_stream(one, pairs, threads), strict=True):
-            into[row] += column
 
     def presence(self, groups: NDArray[np.intp], weight: Float, n_groups: int, threads: int) -> Float:
         """(groups, tokens): the weight of the documents of each group that hold the token."""
@@ -184,6 +177,35 @@ def blocks_of(counts: sparse.csr_matrix, let_go: Callable[[int, int], None] | No
 def block_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
     """Where the blocks of a matrix with this pointer begin, and the number of its rows."""
     return _bounds(pointer, max(1, round(int(pointer[-1]) / BLOCK)))
+
+
+def _add_column_sums(
+    slices: Sequence[sparse.csr_matrix],
+    of: Callable[[Float], Float] | None,
+    vectors: Sequence[Float] | Float,
+    into: Float,
+    threads: int,
+) -> None:
+    """of(C)' r for every r, one slice after the other: whoever makes the products, they are added in that order."""
+    ends = pairwise(np.cumsum([0, *(part.shape[0] for part in slices)]).tolist())
+    parts = [(part, slice(*span)) for part, span in zip(slices, ends, strict=True)]
+    if threads <= len(vectors):  # no thread needs a second vector, nor of(C) of its own
+        for part, documents in parts:
+            turned = _turned(part, of)
+
+            def add(row: int, turned: Any = turned, documents: slice = documents) -> None:
+                into[row] += turned @ vectors[row][documents]
+
+            ordered_map(add, range(len(vectors)), threads)
+        return
+    pairs = list(product(parts, range(len(vectors))))
+
+    def one(pair: tuple[tuple[sparse.csr_matrix, slice], int]) -> Float:
+        (part, documents), row = pair
+        return np.asarray(_turned(part, of) @ vectors[row][documents])
+
+    for (_, row), column in zip(pairs, ordered_stream(one, pairs, threads), strict=True):
+        into[row] += column
 
 
 def _sum_of_products(matrices: Sequence[Any], arrays: Sequence[Float]) -> Float:
