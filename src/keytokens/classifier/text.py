@@ -203,7 +203,7 @@ class KeyTokenClassifier(Attention):
 
     def _sample_weight(self, given: Any, n: int) -> Float:
         if given is None:
-            return np.ones(n)
+            return np.broadcast_to(np.float64(1), n)  # takes no memory
         weight = np.asarray(given, np.float64)
         if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
             raise refusal("fit", "sample_weight", f"be {n} finite numbers, none negative", given)
