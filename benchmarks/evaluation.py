@@ -42,12 +42,8 @@ def overheard() -> Iterator[list[tuple[TrainingSet, Parameters]]]:
 
 
 def arrays(data: TrainingSet, products: int) -> list[np.ndarray]:
-    """What so many products with the counts, and as many with their transpose, must read.
-
-    Where the transpose is not kept in a form of its own, the same arrays serve both.
-    """
-    forms = [form for block in data.blocks for form in (block.slices, getattr(block, "column_slices", block.slices))]
-    return [array for form in forms for part in form for array in (part.data, part.indices)] * products
+    """What so many products with the counts, and as many with their transpose, must read: the same arrays."""
+    return [array for block in data.blocks for array in (block.rows.data, block.rows.indices)] * 2 * products
 
 
 def whole_words(array: np.ndarray) -> np.ndarray:

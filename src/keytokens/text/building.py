@@ -29,6 +29,7 @@ __all__ = ["Limits", "Room", "build", "build_from"]
 # a sort key: the key of an n-gram, then a row within its piece
 _ROW_BITS, _ROW, _KEY_BITS = np.uint64(ROW_BITS), np.uint64((1 << ROW_BITS) - 1), np.uint64(64 - ROW_BITS)
 _RANGE = 1 << 18  # keys that are merged at a time, by each thread
+_GIVEN_BACK = 32  # pieces: whenever the rows of so many are written, their memory goes back to the system
 
 
 class Room(Protocol):
@@ -439,6 +440,8 @@ def assemble(
         data.array[first:last] = weigh(counts[order].astype(np.float32))
         indices.let_go(first, last)
         data.let_go(first, last)
+        if at % _GIVEN_BACK == _GIVEN_BACK - 1:
+            give_back_memory()
         return np.bincount(rows, minlength=sizes[at])
 
     per_row = ordered_map(write, range(len(sizes)), threads)
