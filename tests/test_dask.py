@@ -87,6 +87,7 @@ def same(ours: Any, local: KeyTokenClassifier) -> None:
             assert mine.words == theirs.words
         elif isinstance(theirs, np.ndarray):
             assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape), name
+            assert mine.flags.aligned, f"{name}: sums of it differ in the last bits"
             assert mine.tobytes() == theirs.tobytes(), name
         else:
             assert mine == theirs, name
