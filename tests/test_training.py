@@ -99,10 +99,10 @@ def test_the_objective_is_what_it_says(K):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_and_blocks(monkeypatch, K, dtype):
     """The same bits at any number of threads; the same minimum in any number of blocks."""
-    whole = fit_scalars(problem(K, n=120, dtype=dtype), PLAIN, 40, 1e-12)
+    whole = fit_scalars(problem(K, n=120, dtype=dtype), PLAIN, 15, 1e-12)
     monkeypatch.setattr(counts, "BLOCK", 150)
     assert len(problem(K, n=120).blocks) > 2
-    one, two, three = (fit_scalars(problem(K, n=120, threads=t, dtype=dtype), PLAIN, 40, 1e-12) for t in (1, 2, 3))
+    one, two, three = (fit_scalars(problem(K, n=120, threads=t, dtype=dtype), PLAIN, 15, 1e-12) for t in (1, 2, 3))
     for other in (two, three):
         assert other.steps == one.steps
         assert other.theta.a.tobytes() == one.theta.a.tobytes()

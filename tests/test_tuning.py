@@ -193,14 +193,14 @@ def test_same_trials_same_result(monkeypatch):
         monkeypatch.setattr(tuning, "clock", Ticking())
         return kt.autotune(texts, labels, seconds=seconds, seed=seed, metric="log_loss")
 
-    one, two, longer = run(90), run(90), run(150)
+    one, two, longer = run(50), run(50), run(80)
     assert one.trials == two.trials
     assert one.options == two.options
     np.testing.assert_array_equal(one.model.predict_proba(texts), two.model.predict_proba(texts))
     n = len(one.trials)
     assert 3 < n < len(longer.trials)
     assert [trial.options for trial in longer.trials[: n - 1]] == [trial.options for trial in one.trials[: n - 1]]
-    assert run(90, seed=1).trials != one.trials
+    assert run(50, seed=1).trials != one.trials
 
 
 @pytest.mark.parametrize("seconds", [1, 50, 100, 200])
@@ -244,13 +244,13 @@ def test_validation_texts_have_no_say(monkeypatch):
 
 def test_one_split_where_texts_are_many_and_a_screen_where_they_are_very_many(monkeypatch, ticking):
     texts, labels = reviews(200)
-    folds = kt.autotune(texts, labels, seconds=200)
+    folds = kt.autotune(texts, labels, seconds=100)
     assert {trial.texts for trial in folds.trials} <= {40, 80, 120, 160, 200}
     assert folds.trials[0].texts == 200
     monkeypatch.setattr(tuning, "ENOUGH", 70)
     assert {trial.texts for trial in kt.autotune(texts, labels, seconds=100).trials} == {40, 80}
     monkeypatch.setattr(tuning, "ENOUGH", 40)
-    assert {trial.texts for trial in kt.autotune(texts, labels, seconds=200).trials} == {40}
+    assert {trial.texts for trial in kt.autotune(texts, labels, seconds=60).trials} == {40}
     monkeypatch.setattr(tuning, "LARGE", 160)
     trained = []
     train = kt.KeyTokenClassifier._train
@@ -260,7 +260,7 @@ def test_one_split_where_texts_are_many_and_a_screen_where_they_are_very_many(mo
         train(self, counts, *rest, **more)
 
     monkeypatch.setattr(kt.KeyTokenClassifier, "_train", spy)
-    screened = kt.autotune(texts, labels, seconds=200)
+    screened = kt.autotune(texts, labels, seconds=100)
     assert trained[:2] == [40, 160]
     assert trained.count(40) == len(screened.trials) > trained.count(160) - 1
     assert trained[-1] == 200
