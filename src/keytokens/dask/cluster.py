@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
 import distributed
@@ -79,7 +79,7 @@ class Cluster:
                 idle = idle + 1 if asleep else 0
             if idle == _LOOKS:
                 raise KeyTokensError("fit: all workers of the cluster were lost at once. Cure: fit again.")
-        return _aligned(self.client.gather(futures, direct=self.near or None))
+        return self.client.gather(futures, direct=self.near or None)
 
     @property
     def near(self) -> bool:
@@ -95,20 +95,6 @@ def present_client(client: Any) -> Any:
     except ValueError:
         cure = "open one first, for example client = Client('tcp://address:8786')"
         raise refusal("DaskKeyTokenClassifier", "client", "be a client, or one must be open", None, cure) from None
-
-
-def _aligned(item: Any) -> Any:
-    """The same with arrays that begin where a number may begin.
-
-    What comes out of a message may lie anywhere; numpy sums it by other parts then, and the last bits differ.
-    """
-    if isinstance(item, np.ndarray):
-        return np.require(item, requirements="A")
-    if isinstance(item, (list, tuple)):
-        return type(item)(map(_aligned, item))
-    if is_dataclass(item) and not isinstance(item, type):
-        return replace(item, **{field.name: _aligned(getattr(item, field.name)) for field in fields(item)})
-    return item
 
 
 def _keep_freed_memory() -> None:

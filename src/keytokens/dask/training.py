@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -114,11 +114,25 @@ class _Node:
 
 
 def _together(parts: Sequence[Any], room: Float | None) -> Any:
-    """One sum, or two; with `room`, their rows are written there at once."""
-    if room is None or len(parts) == 1:
-        return functools.reduce(operator.add, parts)
+    """One sum, or two; with `room`, the rows of two are written there at once."""
+    if room is None:
+        return _aligned(functools.reduce(operator.add, parts))
+    if len(parts) == 1:
+        return parts[0]
     one, other = parts
     return Sums(one.loss + other.loss, np.add(one.rows, other.rows, out=room), one.c + other.c)
+
+
+def _aligned(item: Any) -> Any:
+    """The same with arrays that begin where a number may begin.
+
+    What comes out of a message may lie anywhere; numpy sums it by other parts then, and the last bits differ.
+    """
+    if isinstance(item, np.ndarray):
+        return np.require(item, requirements="A")
+    if is_dataclass(item) and not isinstance(item, type):
+        return replace(item, **{field.name: _aligned(getattr(item, field.name)) for field in fields(item)})
+    return item
 
 
 def _again_if_lost(work: Callable[[], Part]) -> Part:
