@@ -56,7 +56,7 @@ class ClusterSet(TrainingSet):
     def _sum(self, of: Callable[..., Any], *given: Any, room: Float | None = None) -> Any:
         """Every worker sums aligned groups of its blocks; these are nodes of the tree that one machine would make.
 
-        The rows of all are written into `room`, if it is given.
+        The rows of the last two nodes are added into `room`, if it is given.
         """
 
         def once() -> Any:
