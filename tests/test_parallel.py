@@ -56,6 +56,60 @@ def test_an_error_comes_through_and_stops_the_rest(threads):
     assert len(begun) < 100
 
 
+def test_an_error_waits_for_what_has_begun():
+    """Work that goes on after the error would write where nobody expects it."""
+    begun, ended = threading.Event(), []
+
+    def work(part: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            assert begun.wait(20)
+            raise ZeroDivisionError
+        begun.set()
+        time.sleep(0.05)
+        ended.append(part)
+
+    with pytest.raises(ZeroDivisionError):
+        ordered_map(work, [0, 1], 2)
+    assert len(ended) == 1
+
+
+def test_helpers_that_are_busy_hold_nobody_up():
+    """Work within work, and two callers at once: who asks does the work where no helper comes."""
+    assert ordered_map(lambda part: sum(ordered_map(abs, [part, part, part], 2)), range(8), 2) == list(range(0, 24, 3))
+    barrier, let_go = threading.Barrier(3, timeout=20), threading.Event()
+
+    def long(part: int) -> None:
+        barrier.wait()
+        assert let_go.wait(20)
+
+    caller = threading.Thread(target=ordered_map, args=(long, [0, 1], 2))
+    caller.start()
+    barrier.wait()  # the caller and the only helper are at work
+    try:
+        assert ordered_map(abs, [-1, 2, -3], 2) == [1, 2, 3]
+    finally:
+        let_go.set()
+        caller.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_fork_finds_helpers_of_its_own():
+    body = """
+        import os, threading
+        from keytokens.parallel import ordered_map
+        def together():
+            barrier = threading.Barrier(2, timeout=10)
+            return len(ordered_map(lambda part: barrier.wait(), [0, 1], 2))
+        together()
+        child = os.fork()
+        if not child:
+            os._exit(together())
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(body)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
 def test_cores():
     assert 1 <= cores() <= (os.cpu_count() or 1)
 

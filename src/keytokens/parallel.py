@@ -9,7 +9,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -96,13 +96,26 @@ def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
             waiting.clear()
             raise
 
-    n_others = min(threads, len(parts)) - 1
-    with ThreadPoolExecutor(n_others) as pool:
-        others = [pool.submit(take) for _ in range(n_others)]
+    pool = _helpers(threads - 1)
+    others = [pool.submit(take) for _ in range(min(threads, len(parts)) - 1)]
+    try:
         take()
-        for other in others:
+    finally:  # a helper that has not begun, for it is busy elsewhere, would find nothing to do
+        wait([other for other in others if not other.cancel()])
+    for other in others:
+        if not other.cancelled():
             other.result()
     return [done[at] for at in range(len(parts))]
+
+
+@functools.cache
+def _helpers(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for work: a fit asks for them some hundred times, and to start one takes as long as the work."""
+    return ThreadPoolExecutor(threads, "keytokens")
+
+
+if hasattr(os, "register_at_fork"):  # threads stay behind in the parent
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
 def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> Iterator[Result]:

@@ -51,7 +51,7 @@ def test_a_tie_is_an_equality(monkeypatch):
         return solve(MarginProblem.from_vocabulary(E, documents.counts, [[row.min()] for row in documents.tokens]))
 
     monkeypatch.setattr(flows, "_with_tie", untied)
-    assert fails("te.ties", 2)
+    assert fails("te.ties", 6)  # the wrong norms lead some of the paths where they are lost
 
 
 @pytest.mark.parametrize(

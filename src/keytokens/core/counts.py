@@ -86,9 +86,15 @@ class Block:
             # token by token: X is read from its beginning to its end, and each document adds in the same order
             parts: Sequence[Any] = self.slices if self.let_go else [turned.T for turned in self._turned_slices]
             return np.concatenate(ordered_map(lambda part: part @ columns, parts, threads)).T
-        # one column at a time: in scipy two such products cost less than one with two columns
-        found = ordered_map(lambda part: [part @ x for x in X], self.slices, threads)
-        return np.stack([np.concatenate(pieces) for pieces in zip(*found, strict=True)])
+        # a row at a time: in scipy two products cost less than one with two columns, and a row may stay in the cache
+        sums = np.empty((len(X), len(self)), self.rows.dtype)
+
+        def fill(task: tuple[int, tuple[sparse.csr_matrix, slice]]) -> None:
+            row, (part, documents) = task
+            sums[row, documents] = part @ X[row]
+
+        ordered_map(fill, product(range(len(X)), _with_spans(self.slices)), threads)
+        return sums
 
     def transposed_times(self, R: Float, threads: int, out: Float | None = None) -> Float:
         """C' r for every row r of R, (rows, documents): (rows, tokens) as `layout` has it; into `out`, if given."""
@@ -187,14 +193,14 @@ def _add_column_sums(
     threads: int,
 ) -> None:
     """of(C)' r for every r, one slice after the other: whoever makes the products, they are added in that order."""
-    ends = pairwise(np.cumsum([0, *(part.shape[0] for part in slices)]).tolist())
-    parts = [(part, slice(*span)) for part, span in zip(slices, ends, strict=True)]
+    parts = _with_spans(slices)
     if threads <= len(vectors):  # no thread needs a second vector, nor of(C) of its own
-        for part, documents in parts:
-            turned = _turned(part, of)
+        for some in [parts] if of is None else [[part] for part in parts]:
+            turned = [(_turned(part, of), documents) for part, documents in some]
 
-            def add(row: int, turned: Any = turned, documents: slice = documents) -> None:
-                into[row] += turned @ vectors[row][documents]
+            def add(row: int, turned: list[tuple[Any, slice]] = turned) -> None:
+                for matrix, documents in turned:
+                    into[row] += matrix @ vectors[row][documents]
 
             ordered_map(add, range(len(vectors)), threads)
         return
@@ -206,6 +212,12 @@ def _add_column_sums(
 
     for (_, row), column in zip(pairs, ordered_stream(one, pairs, threads), strict=True):
         into[row] += column
+
+
+def _with_spans(slices: Sequence[sparse.csr_matrix]) -> list[tuple[sparse.csr_matrix, slice]]:
+    """Each with the documents that it holds."""
+    ends = np.cumsum([0, *(part.shape[0] for part in slices)]).tolist()
+    return [(part, slice(*span)) for part, span in zip(slices, pairwise(ends), strict=True)]
 
 
 def _sum_of_products(matrices: Sequence[Any], arrays: Sequence[Float]) -> Float:

@@ -31,12 +31,15 @@ class Logistic:
     """log(1 + exp(-f)) for class 1 and log(1 + exp(f)) for class 0."""
 
     def value(self, F: Float, y: Labels) -> Float:
-        return np.logaddexp(0, np.where(y == 1, -F[0], F[0])).astype(F.dtype)
+        margin = np.where(y == 1, F[0], -F[0])
+        return np.asarray(np.maximum(-margin, 0) + np.log1p(np.exp(-np.abs(margin))))
 
     def slope(self, F: Float, y: Labels) -> Float:
         margin = np.where(y == 1, F[0], -F[0])
-        # sigma(-m) as exp(-log(1 + e^m)): never rounds to 0 while m < 700, so a gradient never dies early
-        return (np.where(y == 1, -1, 1) * np.exp(-np.logaddexp(0, margin)))[None].astype(F.dtype)
+        tail = np.exp(-np.abs(margin))
+        # sigma(-m) is a quotient of tails: it does not round to 0 before e^-m does, so a gradient never dies early
+        unsure = np.where(margin > 0, tail, 1) / (1 + tail)
+        return np.where(y == 1, -unsure, unsure)[None]
 
 
 class CrossEntropy:

@@ -132,6 +132,8 @@ class JointLimit:
         least, most = self.strict.margin, self.relaxed.margin
         if most - least <= 1e-12 * most or self._asking(most).norm <= 1 + 1e-12:
             return self._asking(most)
+        if self._asking(least).norm >= 1:  # by rounding: all rows ask for z at most
+            return self._asking(least)
         return self._asking(float(brentq(lambda z: self._asking(z).norm - 1, least, most, xtol=1e-13)))
 
     def _asking(self, z: float) -> MarginSolution:
