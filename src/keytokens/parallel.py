@@ -110,7 +110,7 @@ def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
 
 @functools.cache
 def _helpers(threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for work: a fit asks for them some hundred times, and to start one takes as long as the work."""
+    """Threads that wait for work: a fit asks some hundred times, and to start them takes longer than some of it."""
     return ThreadPoolExecutor(threads, "keytokens")
 
 
