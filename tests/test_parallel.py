@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from keytokens import parallel
@@ -87,6 +88,7 @@ def test_helpers_that_are_busy_hold_nobody_up():
     barrier.wait()  # the caller and the only helper are at work
     try:
         assert ordered_map(abs, [-1, 2, -3], 2) == [1, 2, 3]
+        assert list(ordered_stream(abs, iter([-1, 2, -3]), 2)) == [1, 2, 3]
     finally:
         let_go.set()
         caller.join()
@@ -139,6 +141,41 @@ def test_an_error_in_a_stream_comes_in_its_turn(threads):
         next(stream)
 
 
+def test_a_stream_works_side_by_side_with_its_reader():
+    """One helper, and the thread that waits for the answers."""
+    barrier = threading.Barrier(2, timeout=20)
+    assert len(list(ordered_stream(lambda part: barrier.wait(), iter(range(6)), 2))) == 6
+
+
+def test_a_stream_that_is_left_waits_for_what_has_begun():
+    begun, ended = threading.Event(), []
+
+    def work(part: int) -> int:
+        if part == 1:
+            begun.set()
+            time.sleep(0.05)
+            ended.append(part)
+        elif part == 0:
+            assert begun.wait(20)
+        return part
+
+    stream = ordered_stream(work, itertools.count(), 2)
+    assert next(stream) == 0
+    stream.close()
+    assert ended == [1]
+
+
+def test_an_interruption_is_not_kept_for_later():
+    def interrupted(part: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+
+    stream = ordered_stream(interrupted, itertools.count(), 2)
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+
+
 @pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 500])
 @pytest.mark.parametrize("rows", [1, 3, 20])
 def test_spans_depend_on_the_matrix_alone(monkeypatch, length, rows):
@@ -152,6 +189,17 @@ def test_spans_depend_on_the_matrix_alone(monkeypatch, length, rows):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
+@pytest.mark.parametrize("shape", [(0,), (3,), (2, 400_000)])
+def test_arrays_on_pages_of_their_own(shape):
+    array = parallel.on_own_pages(shape, np.float32)
+    assert array.shape == shape
+    assert array.dtype == np.float32
+    array[...] = 1
+    assert array.flags.c_contiguous
+    assert array.flags.aligned
+    assert array.sum() == array.size
+
+
 def test_memory_that_is_freed_is_used_again():
     """Arrays of two megabytes, seven at a time: as malloc begins, each round is fresh memory."""
     code = """

@@ -41,7 +41,7 @@ def literal_objective(data: TrainingSet, options: PriorOptions, theta: Parameter
     """sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2, from the scores."""
     prior = prior_of(data.statistics(), options)
     g = (theta.B - prior.mean()) / prior.width()
-    total = 0.5 * (g**2).sum() + 0.5 * prior.attention_penalty * ((theta.a - prior.attention) ** 2).sum()
+    total = 0.5 * (g**2).sum() + 0.5 * prior.attention_penalty * ((theta.a - prior.attention()) ** 2).sum()
     for block, y, weight in zip(data.blocks, data.y, data.weights, strict=True):
         teaches = np.full(len(y), True) if theta.has_sink else np.diff(block.rows.indptr) > 0
         total += (loss_for(data.n_classes).value(scores(block.rows, theta), y) * weight)[teaches].sum()
@@ -60,7 +60,7 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
     def parameters(x):
         g, a, c = np.split(x, [m * V, (m + 1) * V])
         b = prior.mean() + prior.width() * g.reshape(m, V)
-        return Parameters(prior.attention + a, b, c, prior.odds, prior.log_sink)
+        return Parameters(prior.attention() + a, b, c, prior.odds, prior.log_sink)
 
     def objective(x):
         theta = parameters(x)
@@ -90,7 +90,7 @@ def test_the_objective_is_what_it_says(K):
     data, seen = problem(K), []
     fit_scalars(data, PLAIN, 0, 1e-9, watch=seen.append)
     prior = prior_of(data.statistics(), PLAIN)
-    begin = Parameters(prior.attention, prior.mean(), prior.odds, prior.odds, prior.log_sink)
+    begin = Parameters(prior.attention(), prior.mean(), prior.odds, prior.odds, prior.log_sink)
     assert len(seen) == 1
     assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, begin), rel=1e-12)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import math
+import mmap
 import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "TreeSum",
@@ -20,12 +23,14 @@ __all__ = [
     "give_back_memory",
     "keep_freed_memory",
     "memory",
+    "on_own_pages",
     "ordered_map",
     "ordered_stream",
     "over_spans",
 ]
 
 _KEPT = 8 << 20  # bytes
+_OWN_PAGES = 1 << 20  # bytes: smaller arrays leave small gaps
 _SPAN = 1 << 17  # numbers: some vectors of this length stay in a cache, and Python's own part of the work is small
 _RUN = 4  # spans of one thread, about a huge page: two threads that touch a fresh one would both make it
 
@@ -65,6 +70,18 @@ def keep_freed_memory(size: int = _KEPT) -> None:
     so this frees one, which nobody has touched. Without it every piece of the texts would be read in fresh memory.
     """
     np.empty(size, np.uint8)
+
+
+def on_own_pages(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """An array with anything in it, for a long time: what malloc lays among others leaves gaps when it goes."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _OWN_PAGES:
+        return np.empty(shape, dtype)
+    pages = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # not every Linux has them
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype).reshape(shape)
 
 
 def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> list[Result]:
@@ -121,24 +138,68 @@ if hasattr(os, "register_at_fork"):  # threads stay behind in the parent
 def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> Iterator[Result]:
     """`map(work, parts)` with up to `threads` parts at work and one that waits: parts may be more than fit in memory.
 
+    This thread is one of them, while it waits for an answer.
+
     >>> list(ordered_stream(abs, iter([-1, 2, -3]), threads=2))
     [1, 2, 3]
     """
     if threads <= 1:
         yield from map(work, parts)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        begun: deque[Future[Result]] = deque()
+    pool, queue = _helpers(threads - 1), _Queue(work)
+    answers: deque[Future[Result]] = deque()
+
+    def first() -> Result:
+        while not answers[0].done() and queue.take():
+            pass
+        return answers.popleft().result()
+
+    try:
+        for part in parts:
+            answers.append(queue.add(part))
+            pool.submit(queue.take)
+            if len(answers) > threads:
+                yield first()
+        while answers:
+            yield first()
+    finally:  # who stops early waits for what has begun
+        for answer in queue.withdrawn():
+            answers.remove(answer)
+        wait(answers)
+
+
+class _Queue(Generic[Part, Result]):
+    """Parts that nobody has begun."""
+
+    def __init__(self, work: Callable[[Part], Result]) -> None:
+        self._work = work
+        self._waiting: deque[tuple[Part, Future[Result]]] = deque()
+
+    def add(self, part: Part) -> Future[Result]:
+        """Its answer, once somebody has done the work."""
+        answer: Future[Result] = Future()
+        self._waiting.append((part, answer))
+        return answer
+
+    def take(self) -> bool:
+        """Do the first part; whether there was one."""
         try:
-            for part in parts:
-                begun.append(pool.submit(work, part))
-                if len(begun) > threads:
-                    yield begun.popleft().result()
-            while begun:
-                yield begun.popleft().result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            part, answer = self._waiting.popleft()
+        except IndexError:
+            return False
+        try:
+            answer.set_result(self._work(part))
+        except BaseException as error:
+            answer.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+        return True
+
+    def withdrawn(self) -> Iterator[Future[Result]]:
+        """Take back what nobody has begun."""
+        with contextlib.suppress(IndexError):
+            while True:
+                yield self._waiting.pop()[1]
 
 
 class TreeSum(Generic[Part]):

@@ -16,12 +16,12 @@ from .core.attention import Gradient, Parameters, Sums, gradient_of, scores, sum
 from .core.counts import Block, Float, layout
 from .core.embeddings import pull_back
 from .core.losses import Labels, Loss, loss_for
-from .core.prior import Prior, PriorOptions, Statistics, prior_of, statistics
+from .core.prior import Curvature, Prior, PriorOptions, Statistics, prior_of, statistics
 from .core.silence import contributing_values, kept_shares
 from .optim import LBFGS, Outcome, Status, run
 from .optim.lbfgs import LBFGSState, Spares
 from .optim.loop import go_on
-from .parallel import TreeSum, give_back_memory, over_spans
+from .parallel import TreeSum, give_back_memory, on_own_pages, over_spans
 
 __all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
 
@@ -42,7 +42,7 @@ class TrainingSet:
     weights: list[Float]
     n_classes: int
     threads: int
-    sizes: NDArray[np.int32] | None = None  # words in each token; None: all are single words
+    sizes: NDArray[np.integer[Any]] | None = None  # words in each token; None: all are single words
 
     @classmethod
     def of(
@@ -52,7 +52,7 @@ class TrainingSet:
         weight: Float,
         n_classes: int,
         threads: int,
-        sizes: NDArray[np.int32] | None = None,
+        sizes: NDArray[np.integer[Any]] | None = None,
     ) -> TrainingSet:
         ends = np.cumsum([len(block) for block in blocks])[:-1]
         return cls(blocks, np.split(y, ends), np.split(weight, ends), n_classes, threads, sizes)
@@ -157,6 +157,7 @@ def fit_scalars(
     with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
         trained, threshold = _descended(data, options, max_iter, tolerance, start, watch, resumed)
         theta = trained.theta  # all other vectors of the descent are gone
+        give_back_memory()
         if threshold > 0:
             theta = silenced(data, theta, trained.presence.sum(axis=0), threshold)
         return replace(trained, theta=theta.apart(data.threads))
@@ -174,6 +175,7 @@ def _descended(
     """The model before anything is silenced, in one vector, and the threshold for that."""
     seen = data.statistics()
     prior, presence = data.prior(seen, options), seen.presence
+    curvature = Curvature.of(prior, seen)
     del seen
     give_back_memory()
     m, V = prior.ratios.shape
@@ -199,7 +201,7 @@ def _descended(
             width = prior.width(at)
             g = rows[:-1, at] - prior.mean(at)
             g /= width
-            h = rows[-1, at] - prior.attention[at]
+            h = rows[-1, at] - prior.attention(at)
             flat = g.ravel(order="K")
             sizes = np.array([np.dot(flat, flat), np.dot(h, h)], np.float64)
             g /= width
@@ -213,14 +215,19 @@ def _descended(
         return part.loss + 0.5 * of_g + 0.5 * prior.attention_penalty * of_h, slope
 
     def begin() -> Float:
-        theta = np.empty((m + 1) * V + m, dtype)
+        theta = on_own_pages(((m + 1) * V + m,), dtype)
         rows = rows_of(theta)
-        rows[:-1] = prior.mean() if start is None else start.B
-        rows[-1] = prior.attention if start is None else start.a
+
+        def some(at: slice) -> None:
+            rows[:-1, at] = prior.mean(at) if start is None else start.B[:, at]
+            rows[-1, at] = prior.attention(at) if start is None else start.a[at]
+
+        over_spans(some, V, data.threads, m + 1)
         theta[(m + 1) * V :] = odds if start is None else start.c
         return theta
 
-    scale = _inverse_hessian(prior, rows_of, data.threads)
+    scale = _inverse_hessian(curvature, rows_of, data.threads)
+    del curvature
     method = LBFGS(objective, scale, _PAIRS, tolerance, patience=2, floor=_FLOOR, threads=data.threads, spares=spares)
     if resumed is None:
         outcome = run(method, begin(), max_iter, watch)
@@ -287,18 +294,19 @@ def _best_intercept(
         return run(LBFGS(objective, np.full_like(start, 1 / bend), tolerance=1e-10), start, 100).state.theta
 
 
-def _inverse_hessian(prior: Prior, rows_of: Callable[[Float], Float], threads: int) -> Float:
+def _inverse_hessian(curvature: Curvature, rows_of: Callable[[Float], Float], threads: int) -> Float:
     """The guess for b, a and c, as they stand in theta: that for g becomes one for b by the square of the width."""
+    prior = curvature.prior
     m, V = prior.ratios.shape
-    diagonal = np.empty((m + 1) * V + m, prior.ratios.dtype)
+    diagonal = on_own_pages(((m + 1) * V + m,), prior.ratios.dtype)
     rows = rows_of(diagonal)
 
     def some(at: slice) -> None:
-        np.divide(np.square(prior.width(at)), prior.curvature_of_values(at), out=rows[:-1, at])
-        rows[-1, at] = 1 / prior.curvature_of_attention(at)
+        np.divide(np.square(prior.width(at)), curvature.values(at), out=rows[:-1, at])
+        rows[-1, at] = 1 / curvature.attention(at)
 
     over_spans(some, V, threads, m + 1)
-    diagonal[(m + 1) * V :] = 1 / prior.curvature_of_intercept
+    diagonal[(m + 1) * V :] = 1 / curvature.intercept
     return diagonal
 
 
@@ -356,11 +364,12 @@ def fit_embeddings(
             value = part.loss + 0.5 * float(np.dot(away, pull))
             return value, (np.concatenate([dE.ravel(), dp, dv.ravel(), part.c]) + pull).astype(dtype)
 
+        guess = Curvature.of(prior, seen)
         curvature_E = np.ones((V, dim), dtype)
-        curvature_E[:, :m] = prior.curvature_of_values().T
+        curvature_E[:, :m] = guess.values().T
         rest = np.full(dim * (1 + m), hold, dtype)
-        curvature = np.concatenate([curvature_E.ravel(), rest, np.full(m, prior.curvature_of_intercept, dtype)])
+        curvature = np.concatenate([curvature_E.ravel(), rest, np.full(m, guess.intercept, dtype)])
         # three pairs: a vector is V d numbers long here
-        outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first, max_iter, watch)
+        outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first.copy(), max_iter, watch)
     E, p, v, c = unpack(outcome.state.theta)
     return Trained.by(outcome, parameters(E, p, v, c), seen.presence), (E, p, v)

@@ -271,7 +271,7 @@ def _scaled(options: Options, name: str, factor: float) -> Options:
     return {**options, name: float(f"{options[name] * factor:.3g}")}
 
 
-def columns_within(limits: Limits, sizes: NDArray[np.int32], df: NDArray[np.int64], n_texts: int) -> Rows:
+def columns_within(limits: Limits, sizes: NDArray[np.integer[Any]], df: NDArray[np.int64], n_texts: int) -> Rows:
     """The columns that `build` would choose, from the number of words of each and of texts that hold it."""
     least = np.array([limits.least(order) for order in range(1, int(sizes.max(initial=1)) + 1)])
     chosen = (df >= least[sizes - 1]) & (df <= limits.max_df * n_texts * (1 + 1e-12))
@@ -309,7 +309,7 @@ class Stage:
 class Data:
     """The counts of all texts, and the stages that a trial goes through."""
 
-    sizes: NDArray[np.int32]
+    sizes: NDArray[np.integer[Any]]
     labels: NDArray[Any]
     classes: NDArray[Any]
     y: Labels

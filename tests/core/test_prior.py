@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from keytokens.core.counts import Block
-from keytokens.core.prior import FLOOR, PriorOptions, Statistics, log_count_ratios, prior_of, statistics
+from keytokens.core.prior import FLOOR, Curvature, PriorOptions, Statistics, log_count_ratios, prior_of, statistics
 
 presences = st.integers(2, 4).flatmap(lambda K: arrays(float, (K, 5), elements=st.integers(0, 1000).map(float)))
 
@@ -87,19 +87,19 @@ def test_prior_follows_the_formula(K, words, options):
     assert prior.attention_penalty == pytest.approx(options.attention_penalty * (1 - 2 * sharpness / 3))
     assert prior.threshold == pytest.approx(0.075 * max(0, options.brevity - 0.2) * math.sqrt(T), rel=1e-12)
     told = sharpness * np.abs(r).max(axis=0) * 0.8**more / (1 if K == 2 else math.sqrt(2))
-    assert_allclose(np.diff(prior.attention), np.diff(told), rtol=1e-9, atol=1e-12)
-    assert df @ np.exp(prior.attention) == pytest.approx(df.sum(), rel=1e-12)
+    assert_allclose(np.diff(prior.attention()), np.diff(told), rtol=1e-9, atol=1e-12)
+    assert df @ np.exp(prior.attention()) == pytest.approx(df.sum(), rel=1e-12)
     if options.sink:
         assert prior.log_sink == pytest.approx(math.log(options.sink * T), rel=1e-12)
     else:
         assert prior.log_sink == -np.inf
     energy, decided = 0.03 * (weight @ C**2), T + options.sink * T
-    found = prior.curvature_of_values()
-    assert_allclose(found, 1 + energy * (prior.width() / decided) ** 2, rtol=1e-12)
+    guess = Curvature.of(prior, seen)
+    assert_allclose(guess.values(), 1 + energy * (prior.width() / decided) ** 2, rtol=1e-12)
     moved = (np.abs(prior.mean()) + prior.width() / 2) / decided
     expected = prior.attention_penalty + energy * (moved**2).mean(axis=0)
-    assert_allclose(prior.curvature_of_attention(), expected, rtol=1e-12)
-    assert prior.curvature_of_intercept == pytest.approx(0.03 * weight.sum())
+    assert_allclose(guess.attention(), expected, rtol=1e-12)
+    assert guess.intercept == pytest.approx(0.03 * weight.sum())
     assert (prior.width() > 0).all()
 
 
@@ -134,5 +134,11 @@ def test_float32_counts_give_a_float32_prior():
     *_, seen = seen_by(2)
     narrow = Statistics(seen.presence.astype(np.float32), seen.energy.astype(np.float32), seen.mass, seen.documents)
     prior = prior_of(narrow, PriorOptions())
-    found = (prior.mean(), prior.width(), prior.attention, prior.energy, prior.curvature_of_attention())
+    found = (
+        prior.mean(),
+        prior.width(),
+        prior.attention(),
+        Curvature.of(prior, narrow).values(),
+        Curvature.of(prior, narrow).attention(),
+    )
     assert {x.dtype for x in found} == {np.dtype(np.float32)}

@@ -63,10 +63,15 @@ def test_a_good_diagonal_repairs_bad_scales(seed):
 
 
 def test_values_never_rise_and_watch_sees_every_state():
-    seen = []
-    outcome = run(LBFGS(rosenbrock, np.ones(2)), np.array([-1.2, 1.0]), 500, seen.append)
+    seen, points = [], []
+
+    def watch(state):
+        seen.append(state)
+        points.append(state.theta.tolist())  # the next step writes over it
+
+    outcome = run(LBFGS(rosenbrock, np.ones(2)), np.array([-1.2, 1.0]), 500, watch)
     assert len(seen) == outcome.steps + 1
-    assert seen[0].theta.tolist() == [-1.2, 1.0]
+    assert points[0] == [-1.2, 1.0]
     assert seen[-1] is outcome.state
     values = [state.value for state in seen]
     assert all(after <= before for before, after in pairwise(values))

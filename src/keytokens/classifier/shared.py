@@ -128,7 +128,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y: NDArray[np.intp],
         weight: Float,
         warm: bool,
-        sizes: NDArray[np.int32] | None = None,
+        sizes: NDArray[np.integer[Any]] | None = None,
         let_go: Callable[[int, int], None] | None = None,
         place: Workplace | None = None,
         **more: Any,

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..compression import TokenModel, largest_within, shrink
 from ..core.attention import scores
-from ..core.counts import Float, weigh
+from ..core.counts import COUNTS, Float, weigh
 from ..errors import refusal
 from ..explain import explain_texts, read_together
 from ..explanation import Explanation, KeyToken
@@ -139,14 +139,13 @@ class KeyTokenClassifier(Attention):
         texts = check_texts("fit", texts)
         y = check_labels("fit", labels, len(texts))
         weight = self._sample_weight(sample_weight, len(texts))
-        vocabulary, counts = build(texts, self._limits(), self._threads)
+        vocabulary, counts = build(texts, self._limits(), self._threads, COUNTS[self.counts])
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
         classes, codes = np.unique(y, return_inverse=True)
         warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         weight = class_weighted(self.class_weight, y, weight)
-        counts = weigh(counts, self.counts)
         del texts, y  # a list and an array of our own
         self._train(counts, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary)
         return self

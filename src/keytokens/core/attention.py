@@ -25,8 +25,14 @@ __all__ = ["Gradient", "Parameters", "Sums", "evaluate", "gradient_of", "scores"
 class Weights:
     """w = exp(a - shift) and the sink's weight on the same scale; f does not depend on the shift."""
 
-    w: Float
+    a: Float
+    shift: float
     sink: float
+
+    def of(self, at: slice = slice(None)) -> Float:
+        """w of some tokens."""
+        w = self.a[at] - self.a.dtype.type(self.shift)
+        return np.asarray(np.exp(w, out=w))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +53,12 @@ class Parameters:
     def weights(self) -> Weights | None:
         """With one shift for all documents, if no weight comes near underflow (a document may hold only low logits)."""
         if not len(self.a):
-            return Weights(self.a, 1.0 if self.has_sink else 0.0)
+            return Weights(self.a, 0.0, 1.0 if self.has_sink else 0.0)
         top = max(float(self.a.max()), self.log_sink)
         low = min(float(self.a.min()), self.log_sink if self.has_sink else np.inf)
         if not top - low < (600.0 if self.a.dtype == np.float64 else 60.0):
             return None
-        w = self.a - self.a.dtype.type(top)
-        return Weights(np.exp(w, out=w), float(np.exp(self.log_sink - top)))
+        return Weights(self.a, top, float(np.exp(self.log_sink - top)))
 
     @functools.cached_property
     def weighted(self) -> Float | None:
@@ -84,8 +89,9 @@ def weighted_rows(theta: Parameters, threads: int = 1, out: Float | None = None)
     rows = empty_rows(theta) if out is None else out
 
     def some(at: slice) -> None:
-        np.multiply(theta.B[:, at], own.w[at], out=rows[:-1, at])
-        rows[-1, at] = own.w[at]
+        w = own.of(at)
+        np.multiply(theta.B[:, at], w, out=rows[:-1, at])
+        rows[-1, at] = w
 
     over_spans(some, len(theta.a), threads, len(rows))
     return rows
@@ -199,7 +205,7 @@ def gradient_of(sums: Sums, theta: Parameters, threads: int = 1) -> Gradient:
         part = sums.rows[:, at]
         part[-1] = np.einsum("kt,kt->t", theta.B[:, at], part[:-1]) - part[-1]
         if own is not None:  # else the weights are in the sums already
-            part *= own.w[at]
+            part *= own.of(at)
 
     over_spans(some, len(theta.a), threads, len(sums.rows))
     return Gradient(sums.loss, sums.rows[-1], sums.rows[:-1], sums.c)
@@ -209,10 +215,11 @@ def total_attention(block: Block, weight: Float, theta: Parameters, threads: int
     """(V,) the attention of each token summed over the documents: w * C'(weight / D)."""
     own = theta.weights
     if own is not None:
-        total = block.times(own.w[None], threads)
+        w = own.of()
+        total = block.times(w[None], threads)
         total += total.dtype.type(own.sink)
         (sums,) = block.transposed_times(np.where(total > 0, weight, 0) / np.where(total > 0, total, 1), threads)
-        return np.asarray(own.w * sums)
+        return np.multiply(w, sums, out=sums)
     W, sinks = _weighted_rows(block.rows, theta)
     total = W @ np.ones(W.shape[1], W.dtype) + sinks
     return np.asarray(W.T @ (np.where(total > 0, weight, 0) / np.where(total > 0, total, 1)))

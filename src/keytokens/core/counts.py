@@ -29,6 +29,7 @@ __all__ = ["BLOCK", "COUNTS", "Block", "Float", "block_bounds", "blocks_of", "la
 
 BLOCK = 1 << 24  # entries: many, because every slice of a block adds a vector over all tokens
 _SLICES = 4  # parts of a block's work: a constant, so that it is independent of the threads
+_SMALL_SLICES = 8  # where each makes an array of its own entries
 _FEW = 4  # rows: more of them lie token by token
 _PIECE = 1 << 17  # entries and tokens in a piece of the transpose: its products stay in the cache
 
@@ -153,7 +154,7 @@ class Block:
         """
 
         total = np.zeros((len(vectors), self.rows.shape[1]), self.rows.dtype)
-        _add_column_sums(self.slices, of, vectors, total, threads)
+        _add_column_sums(_cut(self.rows, _SMALL_SLICES), of, vectors, total, threads)
         return total
 
     def presence(self, groups: NDArray[np.intp], weight: Float, n_groups: int, threads: int) -> Float:

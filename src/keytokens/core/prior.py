@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ from ..parallel import over_spans
 from .counts import Block, Float, layout
 from .losses import Labels
 
-__all__ = ["Prior", "PriorOptions", "Statistics", "prior_of", "statistics"]
+__all__ = ["Curvature", "Prior", "PriorOptions", "Statistics", "prior_of", "statistics"]
 
 BEND = 0.03  # by how much the loss of a document bends where it is mostly decided
 FLOOR = 0.1  # keeps some width where a token is equally frequent in all classes
@@ -94,20 +94,42 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
 
 
 @dataclass(frozen=True, eq=False)
+class BySize:
+    """A number for each token that its words alone decide: a table instead of a vector."""
+
+    table: Float  # by number of words
+    sizes: NDArray[np.integer[Any]]  # (V,) words in each token
+    in_order: bool  # whether these never fall
+
+    @classmethod
+    def powers(cls, factor: float, base: float, sizes: NDArray[np.integer[Any]], dtype: np.dtype[Any]) -> BySize:
+        """factor base^(n - 1)"""
+        table = factor * np.power(base, np.arange(int(sizes.max(initial=1)) + 1) - 1.0)
+        return cls(table.astype(dtype), sizes, bool((sizes[1:] >= sizes[:-1]).all()))
+
+    def __getitem__(self, at: slice) -> Float:
+        """Of some tokens; one number for all of them where that is enough."""
+        some = self.sizes[at]
+        alike = self.in_order and len(some) and some[0] == some[-1]
+        return self.table[some[:1]] if alike else self.table.take(some)
+
+
+@dataclass(frozen=True, eq=False)
 class Prior:
     """b = mean + width * g, g standard normal; a normal around `attention` with the given precision.
 
-    Means and widths are made of the ratios when they are needed: they would take as much memory as the model each.
+    These are made of the ratios when they are needed: they would take as much memory as the model each.
     """
 
     ratios: Float  # (m, V)
-    per_ratio: tuple[Float, Float]  # (V,) each: mean / r, and width / (|r| + FLOOR)
-    attention: Float  # (V,)
+    per_ratio: tuple[BySize, BySize]  # mean / r, and width / (|r| + FLOOR)
+    told: Float | None  # (V,) the largest |r| of each token; None for one row of them
+    per_told: BySize  # of the attention
+    shift: float  # of the attention
     attention_penalty: float
     log_sink: float
     odds: Float  # (m,) log-odds (two classes) or logarithms of the class frequencies
-    energy: Float  # (V,) sum of squared counts, in mean document weights
-    documents: float  # weight of all of them
+    total: float  # T + w0
     threshold: float  # of contributions, in their mean size: smaller ones are silenced after training
 
     def mean(self, at: slice = _ALL) -> Float:
@@ -121,42 +143,66 @@ class Prior:
         width *= self.per_ratio[1][at]
         return width
 
-    def curvature_of_values(self, at: slice = _ALL) -> Float:
-        """A guess of the diagonal of the Hessian in g, (m, some tokens)."""
-        bend = np.square(self.width(at))
+    def attention(self, at: slice = _ALL) -> Float:
+        """(some tokens,)"""
+        logits: Float = self.per_told[at] * (np.abs(self.ratios[0, at]) if self.told is None else self.told[at])
+        logits -= logits.dtype.type(self.shift)
+        return logits
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """A guess of the diagonal of the Hessian."""
+
+    prior: Prior
+    energy: Float  # (V,) BEND times the sum of squared counts, in T + w0
+    documents: float  # weight of all of them
+
+    @classmethod
+    def of(cls, prior: Prior, seen: Statistics) -> Curvature:
+        return cls(prior, _scaled(seen.energy, BEND / prior.total**2), float(seen.documents.sum()))
+
+    def values(self, at: slice = _ALL) -> Float:
+        """In g, (m, some tokens)."""
+        bend = np.square(self.prior.width(at))
         bend *= self.energy[at]
         bend += 1
         return bend
 
-    def curvature_of_attention(self, at: slice = _ALL) -> Float:
-        """The same in a, (some tokens,)."""
-        moved = np.abs(self.mean(at))
-        moved += self.width(at) / 2
+    def attention(self, at: slice = _ALL) -> Float:
+        """In a, (some tokens,)."""
+        moved = np.abs(self.prior.mean(at))
+        moved += self.prior.width(at) / 2
         total = np.square(moved, out=moved).sum(axis=0)
         total *= self.energy[at] / len(moved)
-        total += total.dtype.type(self.attention_penalty)
+        total += total.dtype.type(self.prior.attention_penalty)
         return np.asarray(total)
 
     @property
-    def curvature_of_intercept(self) -> float:
+    def intercept(self) -> float:
+        """In c."""
         return max(BEND * self.documents, 1e-12)
 
 
-def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | None = None, threads: int = 1) -> Prior:
+def prior_of(
+    s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any]] | None = None, threads: int = 1
+) -> Prior:
     """The prior that these sums give; `sizes` are the words in each token (none given: all are single words)."""
     dtype = s.presence.dtype
     n = float(s.documents.sum())
     T = s.mass / n if s.mass > 0 else 1.0
     df = s.presence.sum(axis=0)
-    more = np.zeros(len(df), np.int32) if sizes is None else sizes - 1
-    narrower, fainter = (_powers(decay, more, dtype) for decay in (_WIDTH_DECAY, _MEAN_DECAY))
+    if sizes is None:
+        sizes = np.ones(len(df), np.uint8)
+    narrower, fainter = (BySize.powers(1.0, decay, sizes, dtype) for decay in (_WIDTH_DECAY, _MEAN_DECAY))
     ratios = log_count_ratios(s.presence, threads)
-    told = np.empty_like(df)
+    told = None if len(ratios) == 1 else np.empty_like(df)
 
     def sums(at: slice) -> Float:
         """Of the squares of m and of u, by document frequency."""
         size = np.abs(ratios[:, at])
-        told[at] = size.max(axis=0) * narrower[at]
+        if told is not None:
+            told[at] = size.max(axis=0)
         m = np.square(size * fainter[at])
         size += dtype.type(FLOOR)
         size *= narrower[at]
@@ -166,21 +212,30 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.int32] | No
     unit = T * (1 + options.sink) * options.spread / T**_LENGTH_POWER / root
     penalty = options.attention_penalty * (1 - 2 / 3 * options.sharpness)
     size_mean, size_width = _sizes(over_spans(sums, len(df), threads, len(ratios)), len(ratios), df)
-    of_mean = fainter * dtype.type(unit * options.ratio * (1 - options.sharpness) / np.sqrt(T) / size_mean)
-    of_width = narrower * dtype.type(unit / size_width)
+    per_mean = unit * options.ratio * (1 - options.sharpness) / np.sqrt(T) / size_mean
+    of_mean = BySize.powers(per_mean, _MEAN_DECAY, sizes, dtype)
+    of_width = BySize.powers(unit / size_width, _WIDTH_DECAY, sizes, dtype)
     frequencies = np.log(np.maximum(s.documents, 1e-12) / n)
     odds = frequencies[1:] - frequencies[0] if len(frequencies) == 2 else frequencies - frequencies.mean()
-    return Prior(
+    prior = Prior(
         ratios=ratios,
         per_ratio=(of_mean, of_width),
-        attention=_of_mean_weight_one(np.multiply(told, dtype.type(options.sharpness / root), out=told), df, threads),
+        told=told,
+        per_told=BySize.powers(options.sharpness / root, _WIDTH_DECAY, sizes, dtype),
+        shift=0.0,
         attention_penalty=penalty,
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=odds,
-        energy=_scaled(s.energy, BEND / (T * (1 + options.sink)) ** 2),
-        documents=n,
+        total=T * (1 + options.sink),
         threshold=_SILENCE * max(0.0, options.brevity - _SHARPEST) * float(np.sqrt(T)),
     )
+
+    def weights(at: slice) -> Float:
+        """Of the tokens, by document frequency: with a sharpness of 0.2 at most no exponential is large."""
+        return np.array([np.dot(np.exp(prior.attention(at), dtype=np.float64), df[at]), df[at].sum(dtype=np.float64)])
+
+    total, documents = functools.reduce(operator.add, over_spans(weights, len(df), threads))
+    return replace(prior, shift=float(np.log(total / documents)) if documents > 0 else 0.0)
 
 
 def log_count_ratios(presence: Float, threads: int = 1) -> Float:
@@ -209,28 +264,9 @@ def log_count_ratios(presence: Float, threads: int = 1) -> Float:
     return r
 
 
-def _powers(base: float, exponents: NDArray[np.int32], dtype: np.dtype[Any]) -> Float:
-    """base ** exponents, of which there are few different ones."""
-    return np.power(base, np.arange(exponents.max(initial=0) + 1), dtype=dtype)[exponents]
-
-
 def _scaled(x: Float, factor: float) -> Float:
     """x times a factor that may be too small, or large, for the precision of x."""
     return np.multiply(x, np.float64(factor), out=np.empty_like(x), dtype=np.float64, casting="same_kind")
-
-
-def _of_mean_weight_one(a: Float, df: Float, threads: int) -> Float:
-    """Logits moved so that exp(a) is 1 on average, weighted by document frequency; written over them."""
-    if not len(a) or not df.any():
-        return a
-    top = a.max()
-
-    def some(at: slice) -> Float:
-        return np.array([np.dot(np.exp(a[at] - top, dtype=np.float64), df[at]), df[at].sum(dtype=np.float64)])
-
-    total, documents = functools.reduce(operator.add, over_spans(some, len(a), threads))
-    a -= a.dtype.type(float(top) + np.log(total / documents))
-    return a
 
 
 def _sizes(sums: list[Float], rows: int, df: Float) -> list[float]:

@@ -1,7 +1,8 @@
 """L-BFGS with a diagonal first guess of the inverse Hessian, and backtracking.
 
-Vectors may be most of the memory, and memory that was never touched is the slowest: a step uses up the state that it is
-given. It writes over its point, its gradient and its oldest pair; an objective may take what is left from `spares`.
+Vectors may be most of the memory, and memory that was never touched is the slowest: a run uses up its start, and a step
+the state that it is given. It writes over its point, its gradient and its oldest pair; an objective may take what is
+left from `spares`.
 Vectors are read in spans that stay in the cache, two passes a direction, in threads; sums over spans are made in their
 order. Dot products run in BLAS: callers that need the same bits everywhere hold BLAS to one thread.
 """
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..parallel import over_spans
+from ..parallel import on_own_pages, over_spans
 from .loop import Status
 
 __all__ = ["LBFGS", "LBFGSState", "Spares"]
@@ -43,9 +44,14 @@ class LBFGSState:
         """The mean of the last so many points, or of those that the pairs remember; written into `room`, if given."""
         points = min(points, len(self.pairs) + 1)
         mean = np.empty_like(self.theta) if room is None else room
-        mean[:] = self.theta
-        for back, (s, _, _) in enumerate(reversed(self.pairs[len(self.pairs) - points + 1 :]), start=1):
-            mean -= _same_type(mean, 1 - back / points) * s
+        steps = [s for s, _, _ in reversed(self.pairs[len(self.pairs) - points + 1 :])]
+
+        def some(at: slice) -> None:
+            mean[at] = self.theta[at]
+            for back, s in enumerate(steps, start=1):
+                mean[at] -= _same_type(mean, 1 - back / points) * s[at]
+
+        over_spans(some, len(mean), 1)
         return mean
 
 
@@ -60,7 +66,7 @@ class Spares:
 
     def take(self, like: Vector) -> Vector:
         """One with anything in it."""
-        return self._vectors.pop() if self._vectors else np.empty_like(like)
+        return self._vectors.pop() if self._vectors else on_own_pages(like.shape, like.dtype)
 
 
 @dataclass(frozen=True)
@@ -100,8 +106,7 @@ class LBFGS:
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
                 pairs = [*state.pairs, self._pair(direction, length, state.gradient, gradient)]
-                if state.evaluations > 1:  # the start is the caller's
-                    self.spares.give(state.theta)
+                self.spares.give(state.theta)
                 small = state.value - value <= self.tolerance * max(abs(value), self.floor * abs(state.first))
                 idle = state.small_steps + 1 if small else 0
                 evaluations = state.evaluations + halving + 1
@@ -142,7 +147,7 @@ class LBFGS:
             direction, oldest, _ = state.pairs.pop(0)
             self.spares.give(oldest)
         else:
-            direction = np.empty_like(g)
+            direction = on_own_pages(g.shape, g.dtype)
 
         def combine(at: slice) -> None:
             out = -g[at]

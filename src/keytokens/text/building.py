@@ -29,7 +29,7 @@ __all__ = ["Limits", "Room", "build", "build_from"]
 # a sort key: the key of an n-gram, then a row within its piece
 _ROW_BITS, _ROW, _KEY_BITS = np.uint64(ROW_BITS), np.uint64((1 << ROW_BITS) - 1), np.uint64(64 - ROW_BITS)
 _RANGE = 1 << 18  # keys that are merged at a time, by each thread
-_GIVEN_BACK = 32  # pieces: whenever the rows of so many are written, their memory goes back to the system
+_GIVEN_BACK = 8  # times, while rows are written, the memory of the pieces goes back to the system
 
 
 class Room(Protocol):
@@ -146,14 +146,19 @@ class Shard:
     sizes: list[int]  # texts of each piece
 
 
-def build(texts: Sequence[str], limits: Limits, threads: int = 1) -> tuple[Vocabulary, sparse.csr_matrix]:
-    """The vocabulary that these texts give within the limits, and their raw counts (float32).
+def build(
+    texts: Sequence[str],
+    limits: Limits,
+    threads: int = 1,
+    weigh: Callable[[NDArray[np.float32]], NDArray[Any]] = lambda counts: counts,
+) -> tuple[Vocabulary, sparse.csr_matrix]:
+    """The vocabulary that these texts give within the limits, and their counts (float32), weighed.
 
     >>> vocabulary, counts = build(["a b a", "b a"], Limits())
     >>> vocabulary.tokens, counts.toarray().tolist()
     (('a', 'b', 'b a'), [[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     """
-    vocabulary, counts, _ = build_from((texts[piece] for piece in slices(texts)), limits, threads)
+    vocabulary, counts, _ = build_from((texts[piece] for piece in slices(texts)), limits, threads, weigh=weigh)
     return vocabulary, counts
 
 
@@ -223,12 +228,13 @@ def next_tallies(
     texts, nodes, order, n_words = shard.texts, shard.nodes, shard.order, shard.n_words
     if order == 1:  # every word is a node, but those too rare for any n-gram go no further
         texts = _blanked(texts, found.texts >= limits.least_on_the_way(2), shelves, threads)
-    if limits.looks_up(order):
-        find = _nodes_of(texts, nodes, level or Level(shard.start, found.keys), order, n_words)
-        nodes = _replaced(nodes, made(shelves, _Nodes, len(texts), threads, find))
     entries = made(shelves, _Entries, len(texts), threads, _entries_of(shard.tallies, found.keys, shard.start))
     shard.tallies.close()
     give_back_memory()
+    if limits.looks_up(order):
+        find = _nodes_of(texts, nodes, level or Level(shard.start, found.keys), order, n_words)
+        nodes = _replaced(nodes, made(shelves, _Nodes, len(texts), threads, find))
+        del find  # and a table with it
     more = len(texts) if order < limits.ngrams[1] else 0
     last = order + 1 == limits.ngrams[1]
     tallies = made(shelves, _Tally, more, threads, _tally_of(texts, nodes, order + 1, n_words, last))
@@ -253,7 +259,7 @@ def _tallied(piece: Piece, first: NDArray[np.intp], keys: Keys) -> _Tally:
 def _tally_of(
     texts: Shelf[Piece], nodes: Shelf[_Nodes] | None, order: int, n_words: int, last: bool
 ) -> Callable[[int], _Tally]:
-    """The tally of each piece; after the last one its text is not needed any more."""
+    """The tally of each piece; after the last one its text and its nodes are not needed any more."""
 
     def tally(at: int) -> _Tally:
         piece = texts.get(at)
@@ -263,6 +269,8 @@ def _tally_of(
         ids = piece.words if nodes is None else nodes.get(at).ids
         if last:
             texts.drop(at)
+            if nodes is not None:
+                nodes.drop(at)
         return _tallied(piece, *next_keys(ids, piece.words, piece.ends, order, n_words))
 
     return tally
@@ -422,6 +430,7 @@ def assemble(
 
     ends = np.cumsum([0, *ordered_map(kept, range(len(sizes)), threads)])
     indices, data = room(int(ends[-1]), np.int32), room(int(ends[-1]), np.float32)
+    often = -(-len(sizes) // _GIVEN_BACK)
 
     def write(at: int) -> NDArray[np.int64]:
         parts = [shelf.get(at) for shelf in entries]
@@ -440,7 +449,7 @@ def assemble(
         data.array[first:last] = weigh(counts[order].astype(np.float32))
         indices.let_go(first, last)
         data.let_go(first, last)
-        if at % _GIVEN_BACK == _GIVEN_BACK - 1:
+        if at % often == often - 1:
             give_back_memory()
         return np.bincount(rows, minlength=sizes[at])
 

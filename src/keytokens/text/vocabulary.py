@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,17 +61,41 @@ def next_keys(
     return first, keys
 
 
+def _numbers(n: int) -> Ids:
+    return np.arange(n, dtype=np.int32)
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Words in a fixed order, levels of longer nodes, and the column of each node (-1: not a token itself)."""
+    """Words in a fixed order, levels of longer nodes, and the column of each node (-1: not a token itself).
+
+    After most trainings every node is a token, and its column is its number: that takes no array.
+    """
 
     words: tuple[str, ...]
     word_keys: Keys
     levels: tuple[Level, ...]
-    column: Ids
+    columns: Ids | None  # None: the numbers of the nodes
+
+    def __post_init__(self) -> None:
+        if self.columns is not None and np.array_equal(self.columns, _numbers(self._n_nodes)):
+            object.__setattr__(self, "columns", None)
 
     def __len__(self) -> int:
-        return len(self._node_of_column)
+        return self._n_nodes if self.columns is None else self._n_tokens
+
+    @functools.cached_property
+    def _n_tokens(self) -> int:
+        return int(np.count_nonzero(self.column >= 0))
+
+    @property
+    def _n_nodes(self) -> int:
+        return len(self.words) + sum(len(level.keys) for level in self.levels)
+
+    @property
+    def column(self) -> Ids:
+        """The column of each node."""
+        return _numbers(self._n_nodes) if self.columns is None else self.columns
 
     @property
     def order(self) -> int:
@@ -82,9 +107,12 @@ class Vocabulary:
         return KeyTable.build(self.word_keys, np.arange(len(self.words), dtype=np.int32))
 
     @functools.cached_property
-    def _node_of_column(self) -> NDArray[np.intp]:
-        nodes = np.flatnonzero(self.column >= 0)
-        return nodes[np.argsort(self.column[nodes], kind="stable")]
+    def _node_of_column(self) -> Ids:
+        column = self.column
+        node = np.empty(len(self), np.int32)
+        known = column >= 0
+        node[column[known]] = _numbers(len(column))[known]
+        return node
 
     @functools.cached_property
     def tokens(self) -> tuple[str, ...]:
@@ -93,11 +121,11 @@ class Vocabulary:
         for level in self.levels:
             prefix, word = np.divmod(level.keys, np.uint64(len(self.words)))
             names += [f"{names[p]} {self.words[w]}" for p, w in zip(prefix.tolist(), word.tolist(), strict=True)]
-        return tuple(names[node] for node in self._node_of_column.tolist())
+        return tuple(names if self.columns is None else [names[node] for node in self._node_of_column.tolist()])
 
     def names(self, columns: NDArray[np.int32]) -> list[str]:
         """The tokens of some columns, without making the others."""
-        nodes = self._node_of_column[columns]
+        nodes = columns.copy() if self.columns is None else self._node_of_column[columns]
         ends = [""] * len(nodes)
         for level in reversed(self.levels):
             longer = np.flatnonzero(nodes >= level.start)
@@ -108,12 +136,12 @@ class Vocabulary:
         return [self.words[node] + end for node, end in zip(nodes.tolist(), ends, strict=True)]
 
     @functools.cached_property
-    def sizes(self) -> NDArray[np.int32]:
-        """How many words each token has, by column."""
-        size = np.ones(len(self.column), np.int32)
+    def sizes(self) -> NDArray[np.integer[Any]]:
+        """How many words each token has, by column; in as few bytes as they need."""
+        size = np.ones(self._n_nodes, np.min_scalar_type(self.order))
         for extra, level in enumerate(self.levels):
             size[level.start : level.start + len(level.keys)] = extra + 2
-        return size[self._node_of_column]
+        return size if self.columns is None else size[self._node_of_column]
 
     @classmethod
     def from_tokens(cls, tokens: Sequence[str]) -> Vocabulary:
@@ -197,12 +225,7 @@ class Vocabulary:
 
     def _columns_of(self, nodes: Ids) -> Ids:
         """The columns of nodes; -1 stays -1."""
-        return nodes if self._all_tokens else self._column_or_none[nodes]
-
-    @functools.cached_property
-    def _all_tokens(self) -> bool:
-        """Whether the columns are the numbers of the nodes, as after most trainings."""
-        return np.array_equal(self.column, np.arange(len(self.column)))
+        return nodes if self.columns is None else self._column_or_none[nodes]
 
     @functools.cached_property
     def _column_or_none(self) -> Ids:
