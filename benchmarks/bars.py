@@ -124,6 +124,8 @@ def memory_bars(runs: Runs) -> Iterator[Bar]:
         "a million short texts": where(runs["scaling"], set="short", documents=MILLION),
     }
     for what, records in sets.items():
-        mine = where(records, contender=bigrams_of(records))
-        used = tuple(float(each["fit_mb"]) / float(each["text_mb"]) for each in mine)
-        yield Bar(f"peak memory of a fit, in sizes of the raw text, {what}", LESS_TEXT, Spread(used) if used else None)
+        for how, contender in (("", "keytokens"), (" of bigrams", bigrams_of(records))):
+            mine = where(records, contender=contender)
+            used = tuple(float(each["fit_mb"]) / float(each["text_mb"]) for each in mine)
+            name = f"peak memory of a fit{how}, in sizes of the raw text, {what}"
+            yield Bar(name, LESS_TEXT, Spread(used) if used else None)

@@ -77,7 +77,8 @@ def on_own_pages(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _OWN_PAGES:
         return np.empty(shape, dtype)
-    pages = mmap.mmap(-1, size)
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    pages = mmap.mmap(-1, size, **private)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # not every Linux has them
             pages.madvise(mmap.MADV_HUGEPAGE)

@@ -107,12 +107,10 @@ class Vocabulary:
         return KeyTable.build(self.word_keys, np.arange(len(self.words), dtype=np.int32))
 
     @functools.cached_property
-    def _node_of_column(self) -> Ids:
+    def _node_of_column(self) -> NDArray[np.intp]:
         column = self.column
-        node = np.empty(len(self), np.int32)
-        known = column >= 0
-        node[column[known]] = _numbers(len(column))[known]
-        return node
+        nodes = np.flatnonzero(column >= 0)
+        return nodes[np.argsort(column[nodes], kind="stable")]
 
     @functools.cached_property
     def tokens(self) -> tuple[str, ...]:
