@@ -198,10 +198,11 @@ def _descended(
 
         def some(at: slice) -> Float:
             """Add the slope of the penalties; their values."""
-            width = prior.width(at)
-            g = rows[:-1, at] - prior.mean(at)
+            r = prior.ratios[at]
+            width = prior.width(at, r)
+            g = rows[:-1, at] - prior.mean(at, r)
             g /= width
-            h = rows[-1, at] - prior.attention(at)
+            h = rows[-1, at] - prior.attention(at, r)
             flat = g.ravel(order="K")
             sizes = np.array([np.dot(flat, flat), np.dot(h, h)], np.float64)
             g /= width

@@ -94,6 +94,55 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
 
 
 @dataclass(frozen=True, eq=False)
+class Ratios:
+    """r (m, V): class 1 against class 0, or each class against the rest.
+
+    Every token is taken to have been seen in two more documents, shared among the classes as all tokens are: a token
+    never seen has ratio 0, however rare its class. For two classes they are made when they are asked for.
+    """
+
+    presence: Float  # (K, V)
+    share: Float  # (m, 1) of all tokens that the class has
+    kept: Float | None = None
+
+    @classmethod
+    def of(cls, presence: Float, threads: int = 1) -> Ratios:
+        total = presence.sum(axis=1)
+        share = np.clip(total / max(float(total.sum()), 1e-12), 1e-6, 1 - 1e-6)  # in single precision 1 - 1e-9 is 1
+        if len(presence) == 2:
+            return cls(presence, share[1:, None])
+        made = cls(presence, share[:, None])
+        kept = np.empty(presence.shape, presence.dtype, order=layout(len(presence) + 1))
+
+        def fill(at: slice) -> None:
+            kept[:, at] = made[at]
+
+        over_spans(fill, presence.shape[1], threads, len(presence))
+        return replace(made, kept=kept)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.share), self.presence.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.presence.dtype
+
+    def __getitem__(self, at: slice) -> Float:
+        """(m, some tokens)"""
+        if self.kept is not None:
+            return self.kept[:, at]
+        presence, share = self.presence[:, at], self.share
+        here = presence[-len(share) :]
+        rest = presence.sum(axis=0) - here
+        rest += 2 * (1 - share)
+        ratio = np.divide(here + 2 * share, rest, out=rest)
+        np.log(ratio, out=ratio)
+        ratio -= np.log(share / (1 - share))
+        return ratio
+
+
+@dataclass(frozen=True, eq=False)
 class BySize:
     """A number for each token that its words alone decide: a table instead of a vector."""
 
@@ -121,7 +170,7 @@ class Prior:
     These are made of the ratios when they are needed: they would take as much memory as the model each.
     """
 
-    ratios: Float  # (m, V)
+    ratios: Ratios
     per_ratio: tuple[BySize, BySize]  # mean / r, and width / (|r| + FLOOR)
     told: Float | None  # (V,) the largest |r| of each token; None for one row of them
     per_told: BySize  # of the attention
@@ -132,20 +181,21 @@ class Prior:
     total: float  # T + w0
     threshold: float  # of contributions, in their mean size: smaller ones are silenced after training
 
-    def mean(self, at: slice = _ALL) -> Float:
-        """(m, some tokens)"""
-        return np.multiply(self.ratios[:, at], self.per_ratio[0][at])
+    def mean(self, at: slice = _ALL, r: Float | None = None) -> Float:
+        """(m, some tokens); `r` are their ratios, where they are at hand."""
+        return np.multiply(self.ratios[at] if r is None else r, self.per_ratio[0][at])
 
-    def width(self, at: slice = _ALL) -> Float:
+    def width(self, at: slice = _ALL, r: Float | None = None) -> Float:
         """(m, some tokens)"""
-        width = np.abs(self.ratios[:, at])
+        width = np.abs(self.ratios[at] if r is None else r)
         width += width.dtype.type(FLOOR)
         width *= self.per_ratio[1][at]
         return width
 
-    def attention(self, at: slice = _ALL) -> Float:
+    def attention(self, at: slice = _ALL, r: Float | None = None) -> Float:
         """(some tokens,)"""
-        logits: Float = self.per_told[at] * (np.abs(self.ratios[0, at]) if self.told is None else self.told[at])
+        told = np.abs((self.ratios[at] if r is None else r)[0]) if self.told is None else self.told[at]
+        logits: Float = self.per_told[at] * told
         logits -= logits.dtype.type(self.shift)
         return logits
 
@@ -195,23 +245,24 @@ def prior_of(
     if sizes is None:
         sizes = np.ones(len(df), np.uint8)
     narrower, fainter = (BySize.powers(1.0, decay, sizes, dtype) for decay in (_WIDTH_DECAY, _MEAN_DECAY))
-    ratios = log_count_ratios(s.presence, threads)
-    told = None if len(ratios) == 1 else np.empty_like(df)
+    ratios = Ratios.of(s.presence, threads)
+    m = ratios.shape[0]
+    told = None if m == 1 else np.empty_like(df)
 
     def sums(at: slice) -> Float:
         """Of the squares of m and of u, by document frequency."""
-        size = np.abs(ratios[:, at])
+        size = np.abs(ratios[at])
         if told is not None:
             told[at] = size.max(axis=0)
-        m = np.square(size * fainter[at])
+        means = np.square(size * fainter[at])
         size += dtype.type(FLOOR)
         size *= narrower[at]
-        return np.array([np.sum(x @ df[at], dtype=np.float64) for x in (m, np.square(size, out=size))])
+        return np.array([np.sum(x @ df[at], dtype=np.float64) for x in (means, np.square(size, out=size))])
 
-    root = 1 if len(ratios) == 1 else np.sqrt(2)
+    root = 1 if m == 1 else np.sqrt(2)
     unit = T * (1 + options.sink) * options.spread / T**_LENGTH_POWER / root
     penalty = options.attention_penalty * (1 - 2 / 3 * options.sharpness)
-    size_mean, size_width = _sizes(over_spans(sums, len(df), threads, len(ratios)), len(ratios), df)
+    size_mean, size_width = _sizes(over_spans(sums, len(df), threads, m), m, df)
     per_mean = unit * options.ratio * (1 - options.sharpness) / np.sqrt(T) / size_mean
     of_mean = BySize.powers(per_mean, _MEAN_DECAY, sizes, dtype)
     of_width = BySize.powers(unit / size_width, _WIDTH_DECAY, sizes, dtype)
@@ -236,32 +287,6 @@ def prior_of(
 
     total, documents = functools.reduce(operator.add, over_spans(weights, len(df), threads))
     return replace(prior, shift=float(np.log(total / documents)) if documents > 0 else 0.0)
-
-
-def log_count_ratios(presence: Float, threads: int = 1) -> Float:
-    """r (m, V): class 1 against class 0, or each class against the rest.
-
-    Every token is taken to have been seen in two more documents, shared among the classes as all tokens are: a token
-    never seen has ratio 0, however rare its class.
-    """
-    total = presence.sum(axis=1)
-    share = np.clip(total / max(float(total.sum()), 1e-12), 1e-6, 1 - 1e-6)  # in single precision 1 - 1e-9 is 1
-    everywhere = presence.sum(axis=0)
-    classes = slice(1, 2) if len(presence) == 2 else slice(None)
-    own = share[classes, None]
-    r = np.empty((len(own), presence.shape[1]), presence.dtype, order=layout(len(own) + 1))
-
-    def some(at: slice) -> None:
-        here = presence[classes, at]
-        rest = everywhere[at] - here
-        rest += 2 * (1 - own)
-        ratio = np.divide(here + 2 * own, rest, out=rest)
-        np.log(ratio, out=ratio)
-        ratio -= np.log(own / (1 - own))
-        r[:, at] = ratio
-
-    over_spans(some, len(everywhere), threads, len(own))
-    return r
 
 
 def _scaled(x: Float, factor: float) -> Float:

@@ -83,16 +83,12 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class _Tally:
-    """The n-grams of one piece, for one n: sorted keys; pointer[i]:pointer[i + 1] are the rows that hold key i."""
+    """The n-grams of one piece, for one n: sorted keys, the number of rows that hold each, and these rows in turn."""
 
     keys: Keys
-    pointer: NDArray[np.int32]
+    frequency: NDArray[np.unsignedinteger[Any]]
     rows: NDArray[np.uint16]
     counts: NDArray[np.unsignedinteger[Any]]
-
-    @property
-    def frequency(self) -> NDArray[np.int32]:
-        return np.diff(self.pointer)
 
     def entries(self, keys: Keys, first: int) -> _Entries:
         """What is left if only these keys, sorted, are kept; key i is node `first + i`."""
@@ -252,8 +248,9 @@ def _tallied(piece: Piece, first: NDArray[np.intp], keys: Keys) -> _Tally:
     pairs = pairs[begins]
     keys = pairs >> _ROW_BITS
     heads = run_starts(keys)
-    pointer = np.append(heads, len(keys)).astype(np.int32)
-    return _Tally(keys[heads], pointer, (pairs & _ROW).astype(np.uint16), counts)
+    frequency = np.diff(heads, append=len(keys))
+    frequency = frequency.astype(np.min_scalar_type(frequency.max(initial=0)))
+    return _Tally(keys[heads], frequency, (pairs & _ROW).astype(np.uint16), counts)
 
 
 def _tally_of(
@@ -351,8 +348,8 @@ def merged_ranges(tallies: Shelf[_Tally], bounds: Keys, least: int, threads: int
         packed = []
         for at, cut in enumerate(cuts):
             i, j = int(cut[number]), int(cut[number + 1])
-            texts = np.diff(tallies.part(at, "pointer", i, j + 1)) - 1
-            packed.append((tallies.part(at, "keys", i, j) << _ROW_BITS) | texts.astype(np.uint64))
+            texts = tallies.part(at, "frequency", i, j).astype(np.uint64) - np.uint64(1)
+            packed.append((tallies.part(at, "keys", i, j) << _ROW_BITS) | texts)
         return merged(packed, least)
 
     return ordered_map(merge, range(len(bounds) - 1), threads)
