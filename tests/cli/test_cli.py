@@ -246,6 +246,22 @@ def test_ctrl_c_during_training_leaves_the_old_model(here):
         assert len(os.listdir("model")) == 3
 
 
+@pytest.mark.parametrize("how", [(), ("--resume",)])
+def test_ctrl_c_after_saving_comes_too_late(here, capsys, monkeypatch, how):
+    """The new model is in place: to say that the old one is unchanged would be wrong."""
+    save = kt.KeyTokenClassifier.save
+
+    def saved_and_interrupted(model, path):
+        save(model, path)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", saved_and_interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+    assert "model: model" in ok(capsys, "fit", "reviews.csv", "-o", "model", *how)
+    assert kt.load("model").classes_.size == 2
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
 def test_closed_pipe_is_no_error(here, capsys):
     ok(capsys, "fit", "reviews.csv", "-o", "model")
     script = f"{sys.executable} -m keytokens predict model reviews.csv | head -1"

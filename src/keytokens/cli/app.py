@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from typing import Annotated, Any
 
 import typer
 
 from .._version import __version__
 from ..errors import KeyTokensError
+from .common import too_late_to_interrupt
 from .demo import demo
 from .explain import explain
 from .figure import figure
@@ -51,11 +54,22 @@ def _keytokens(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; exit code 0 for success, 1 for a failed check, 2 for bad input, 130 for Ctrl-C."""
-    sys.exit(run(arguments))
+    code = run(arguments)
+    too_late_to_interrupt()  # the rest is clearing away
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None) -> int:
     """Run a command and return its exit code; whatever goes wrong for a known reason is one line on stderr."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return _ran(arguments)
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _ran(arguments: list[str] | None) -> int:
     try:
         code = int(app(args=arguments, prog_name="keytokens", standalone_mode=False) or 0)
     except KeyTokensError as error:

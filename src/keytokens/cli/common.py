@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import sys
+import threading
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +24,7 @@ __all__ = [
     "say",
     "score_line",
     "show_json",
+    "too_late_to_interrupt",
     "width",
 ]
 
@@ -32,6 +35,12 @@ TableFormat = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; all cores by default.")]
+
+
+def too_late_to_interrupt() -> None:
+    """From here on Ctrl-C does nothing: what a command has saved is saved, and it must not say otherwise."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def say(line: str = "", *, quiet: bool = False) -> None:

@@ -15,7 +15,7 @@ from ..explanation import Explanation
 from ..files import write_whole
 from ..report.page import documents_page
 from ..report.terminal import explanation_text, key_tokens_text, wants_colour
-from .common import JsonOption, ThreadsOption, say, score_line, show_json, width
+from .common import JsonOption, ThreadsOption, say, score_line, show_json, too_late_to_interrupt, width
 from .fit import held_out_score
 
 __all__ = ["demo"]
@@ -42,6 +42,7 @@ def demo(
     shown = [(f"A {label} review", _example(clf, texts[:n_shown], label)) for label in clf.classes_.tolist()]
     page, model = output / "explanations.html", output / "model"
     output.mkdir(parents=True, exist_ok=True)
+    too_late_to_interrupt()
     clf.save(model)
     key_tokens = clf.key_tokens(20)
     write_whole(page, documents_page("keytokens demo", score_line(score), shown, key_tokens).encode("utf-8"))

@@ -17,7 +17,17 @@ from ..streaming import LEAST_MEMORY
 from ..tables import FORMATS, guess_columns, labels_of, read_table, texts_of
 from ..tuning import Tuned, autotune
 from ..validate import check_labels, check_number
-from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, bytes_of, say, score_line, show_json
+from .common import (
+    JsonOption,
+    TableFormat,
+    TextColumn,
+    ThreadsOption,
+    bytes_of,
+    say,
+    score_line,
+    show_json,
+    too_late_to_interrupt,
+)
 from .flow import Flow, fit_flow
 
 __all__ = ["fit", "held_out_score"]
@@ -135,6 +145,7 @@ def fit(
     scored = time.perf_counter()
     model = trainer.train(texts, labels)
     fitted = time.perf_counter()
+    too_late_to_interrupt()
     model.save(output)
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)
     say(f"model: {output}", quiet=json)

@@ -25,7 +25,7 @@ from ..files import write_whole, writing
 from ..streaming import sealed, unsealed
 from ..tables import as_numbers, given_labels, guess_columns, read_batches, texts_of
 from .bulk import counted
-from .common import say, score_line, show_json
+from .common import say, score_line, show_json, too_late_to_interrupt
 
 __all__ = ["Flow", "fit_flow"]
 
@@ -131,6 +131,7 @@ def fit_flow(
     model = train("all", 0.0)
     model = model if max_bytes is None else model.compressed(max_bytes)
     fitted = time.perf_counter()
+    too_late_to_interrupt()
     model.save(output)
     shutil.rmtree(partial, ignore_errors=True)
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=flow.quiet)
