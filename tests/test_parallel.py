@@ -165,6 +165,22 @@ def test_a_stream_that_is_left_waits_for_what_has_begun():
     assert ended == [1]
 
 
+def test_an_interruption_between_two_lines_does_not_hang(monkeypatch):
+    """Ctrl-C may come when a part has been taken and its work not begun: its answer never comes."""
+    take = parallel._Queue.take
+
+    def taken_and_interrupted(queue):
+        if threading.current_thread() is threading.main_thread() and queue._waiting:
+            queue._waiting.popleft()
+            raise KeyboardInterrupt
+        return take(queue)
+
+    monkeypatch.setattr(parallel._Queue, "take", taken_and_interrupted)
+    stream = ordered_stream(lambda part: time.sleep(0.05), itertools.count(), 2)
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+
+
 def test_an_interruption_is_not_kept_for_later():
     def interrupted(part: int) -> None:
         if threading.current_thread() is threading.main_thread():

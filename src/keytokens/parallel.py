@@ -149,6 +149,7 @@ def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], thread
         return
     pool, queue = _helpers(threads - 1), _Queue(work)
     answers: deque[Future[Result]] = deque()
+    helping: list[Future[bool]] = []
 
     def first() -> Result:
         while not answers[0].done() and queue.take():
@@ -158,15 +159,14 @@ def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], thread
     try:
         for part in parts:
             answers.append(queue.add(part))
-            pool.submit(queue.take)
+            helping = [*(call for call in helping if not call.done()), pool.submit(queue.take)]
             if len(answers) > threads:
                 yield first()
         while answers:
             yield first()
-    finally:  # who stops early waits for what has begun
-        for answer in queue.withdrawn():
-            answers.remove(answer)
-        wait(answers)
+    finally:  # who stops early waits for the helpers; not for an answer, which Ctrl-C may have kept this thread from
+        queue.clear()
+        wait([call for call in helping if not call.cancel()])
 
 
 class _Queue(Generic[Part, Result]):
@@ -196,11 +196,9 @@ class _Queue(Generic[Part, Result]):
                 raise
         return True
 
-    def withdrawn(self) -> Iterator[Future[Result]]:
+    def clear(self) -> None:
         """Take back what nobody has begun."""
-        with contextlib.suppress(IndexError):
-            while True:
-                yield self._waiting.pop()[1]
+        self._waiting.clear()
 
 
 class TreeSum(Generic[Part]):

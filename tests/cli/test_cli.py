@@ -210,6 +210,13 @@ def test_models_that_are_not_there(here, capsys):
     assert "model.json is missing" in refused(capsys, "explain", "empty", "text")
 
 
+@pytest.mark.parametrize("how", [(), ("--format", "csv"), ("--resume", "--format", "jsonl")])
+def test_a_name_that_is_too_long(here, capsys, how):
+    """The system refuses to look it up: that is no crash."""
+    for name in ("1" * 300, "1" * 300 + ".csv"):
+        assert "cannot be read: " in refused(capsys, "fit", name, "-o", "model", *how)
+
+
 def test_output_that_cannot_be_written(here, capsys):
     ok(capsys, "fit", "reviews.csv", "-o", "model")
     assert "cannot write 'no/where/out.csv': no such file or directory" in refused(

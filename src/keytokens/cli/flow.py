@@ -7,6 +7,7 @@ seed alone, so the split is the same in every pass.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections import Counter
@@ -69,7 +70,7 @@ class Flow:
     def source(self) -> str:
         """Which data these are, as far as the file system tells."""
         root = Path(self.data)
-        files = sorted(path for path in root.iterdir() if path.is_file()) if root.is_dir() else [root]
+        files = sorted(path for path in root.iterdir() if path.is_file()) if os.path.isdir(root) else [root]
         try:
             stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
         except OSError:

@@ -32,7 +32,7 @@ _DEPTH = 50  # of a value inside of values
 
 def read_table(source: str, kind: str | None = None, called: str | None = None) -> Table:
     """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
-    if Path(source).is_dir():
+    if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
         return _joined(list(_read_folder(Path(source), kind, BATCH)), _name(source, called))
     name = _name(source, called)
     kind = kind or _kind_of_source(source, name)
@@ -41,14 +41,14 @@ def read_table(source: str, kind: str | None = None, called: str | None = None) 
 
 def read_batches(source: str, kind: str | None = None, called: str | None = None, rows: int = BATCH) -> Iterator[Table]:
     """The same table in batches of up to so many rows, all with the same columns; the memory holds one of them."""
-    if Path(source).is_dir():
+    if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
         yield from _read_folder(Path(source), kind, rows)
         return
     name = _name(source, called)
     kind = kind or _kind_of_source(source, name)
     if kind != "jsonl":
         yield from _some(_pieces(source, kind, name, rows), name)
-    elif Path(source).is_file():
+    elif os.path.isfile(source):
         yield from _same_columns(source, name, rows)
     else:  # a stream that flows once
         with seekable(source, name) as spool:

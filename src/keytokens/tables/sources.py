@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import lzma
+import os
 import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, cast
 
 from ..errors import DataError
@@ -94,7 +94,7 @@ def opened(source: str, name: str, spool: IO[bytes] | None = None) -> Iterator[W
 def seekable(source: str, name: str) -> Iterator[IO[bytes]]:
     """The bytes of a source, to be read in any order and more than once: a plain file, or a copy of it on the disk."""
     with opened(source, name) as watched:
-        plain = isinstance(watched.file, io.BufferedReader) and Path(source).is_file()
+        plain = isinstance(watched.file, io.BufferedReader) and os.path.isfile(source)
         if plain:
             watched.file.seek(0)
             yield watched.file
