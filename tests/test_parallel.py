@@ -204,7 +204,6 @@ def test_spans_depend_on_the_matrix_alone(monkeypatch, length, rows):
         assert over_spans(lambda at: (at.start, at.stop), length, threads, rows) == alone
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
 @pytest.mark.parametrize("shape", [(0,), (3,), (2, 400_000)])
 def test_arrays_on_pages_of_their_own(shape):
     array = parallel.on_own_pages(shape, np.float32)
@@ -216,6 +215,7 @@ def test_arrays_on_pages_of_their_own(shape):
     assert array.sum() == array.size
 
 
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
 def test_memory_that_is_freed_is_used_again():
     """Arrays of two megabytes, seven at a time: as malloc begins, each round is fresh memory."""
     code = """
