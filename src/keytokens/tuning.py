@@ -193,7 +193,7 @@ class Space:
     def around(cls, fixed: Mapping[str, Any], letters: int) -> Space:
         small = letters <= FEW_LETTERS
         choices = {
-            "min_df": ((1, 4), (1, 8), *(((1,),) if small else ())),
+            "min_df": ((1, 2), (1, 4), (1, 8), *(((1,),) if small else ())),
             "counts": tuple(COUNTS)[::-1],
             "ngrams": ((1, 3), (1, 2), (1, 1), *(((1, 4),) if small else ())),
             "sink": (0.0,),

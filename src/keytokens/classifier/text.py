@@ -68,7 +68,7 @@ class KeyTokenClassifier(Attention):
         self,
         ngrams: tuple[int, int] = (1, 3),
         *,
-        min_df: int | tuple[int, ...] = (1, 2),
+        min_df: int | tuple[int, ...] = (1, 2, 3),
         max_df: float = 1.0,
         max_tokens: int | None = None,
         counts: str = "raw",

@@ -28,7 +28,7 @@ from ..parallel import ordered_map, ordered_stream
 __all__ = ["BLOCK", "COUNTS", "Block", "Float", "block_bounds", "blocks_of", "layout", "weigh"]
 
 BLOCK = 1 << 24  # entries: many, because every slice of a block adds a vector over all tokens
-_SLICES = 4  # parts of a block's work: a constant, so that it is independent of the threads
+_SLICES = 2  # parts of a block: a constant, whatever the threads; few, because each adds a vector over all tokens
 _SMALL_SLICES = 8  # where each makes an array of its own entries
 _FEW = 4  # rows: more of them lie token by token
 _PIECE = 1 << 17  # entries and tokens in a piece of the transpose: its products stay in the cache
@@ -66,7 +66,7 @@ class Block:
 
     @classmethod
     def of(cls, rows: sparse.csr_matrix, let_go: Callable[[], None] | None = None) -> Block:
-        return cls(rows, _slices(rows), let_go)
+        return cls(rows, _cut(rows, _SLICES), let_go)
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
@@ -103,7 +103,7 @@ class Block:
             out = np.empty((len(R), self.rows.shape[1]), self.rows.dtype, order=layout(len(R)))
         if layout(len(R)) == "C":
             out.fill(0)
-            _add_column_sums(self._halves, None, R, out, threads)
+            _add_column_sums(self.slices, None, R, out, threads)
         elif self.let_go:  # no room for the transposes: a row at a time
             turned = [_turned(part, None) for part in self.slices]
 
@@ -124,11 +124,6 @@ class Block:
     def _ends(self) -> NDArray[np.intp]:
         """Where the slices begin, and the number of documents."""
         return np.cumsum([0, *(part.shape[0] for part in self.slices)])
-
-    @functools.cached_property
-    def _halves(self) -> list[sparse.csr_matrix]:
-        """Slices for transposed products: few, because each adds a vector over all tokens."""
-        return _cut(self.rows, 2)
 
     @functools.cached_property
     def _turned_slices(self) -> list[Any]:
@@ -244,10 +239,6 @@ def _filled(row: Callable[[int], Float], shape: tuple[int, int], dtype: Any, thr
 
     ordered_map(fill, range(shape[0]), threads)
     return matrix
-
-
-def _slices(rows: sparse.csr_matrix) -> list[sparse.csr_matrix]:
-    return _cut(rows, _SLICES)
 
 
 def _bounds(pointer: NDArray[np.signedinteger[Any]], n_parts: int) -> list[int]:

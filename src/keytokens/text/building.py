@@ -56,7 +56,7 @@ class Limits:
     """Which n-grams become tokens."""
 
     ngrams: tuple[int, int] = (1, 2)
-    min_df: tuple[int, ...] = (1, 2)  # least number of texts, for n = 1, 2, ...; the last entry goes on for ever
+    min_df: tuple[int, ...] = (1, 2, 3)  # least number of texts, for n = 1, 2, ...; the last entry goes on for ever
     max_df: float = 1.0  # largest share of the texts
     max_tokens: int | None = None
 
