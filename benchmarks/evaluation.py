@@ -43,7 +43,8 @@ def overheard() -> Iterator[list[tuple[TrainingSet, Parameters]]]:
 
 def arrays(data: TrainingSet, products: int) -> list[np.ndarray]:
     """What so many products with the counts, and as many with their transpose, must read: the same arrays."""
-    return [array for block in data.blocks for array in (block.rows.data, block.rows.indices)] * 2 * products
+    parts = [part for block in data.blocks for part in block.slices]
+    return [array for part in parts for array in (part.data, part.indices)] * 2 * products
 
 
 def whole_words(array: np.ndarray) -> np.ndarray:

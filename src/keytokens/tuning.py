@@ -22,7 +22,7 @@ from scipy import sparse
 from .bar import Bar
 from .classifier import KeyTokenClassifier
 from .core.attention import scores
-from .core.counts import COUNTS, Float, weigh
+from .core.counts import COUNTS, Float, blocks_of, by_token, weigh
 from .core.losses import probabilities
 from .errors import refusal
 from .fitting import class_weighted
@@ -347,7 +347,8 @@ class Data:
             return np.tile(share, (len(stage.held), 1))
         weight = class_weighted(model.class_weight, self.labels[stage.train], own)
         counts = weigh(stage.counts[:, columns], model.counts)
-        model._train(counts, self.classes, self.y[stage.train], weight, False, self.sizes[columns])
+        blocks = blocks_of(counts, by_token(counts.shape[1], len(self.classes)))
+        model._train(blocks, self.classes, self.y[stage.train], weight, False, self.sizes[columns])
         return probabilities(scores(weigh(stage.held_counts[:, columns], model.counts), model._theta)).T
 
     def when_small(self, texts: list[str], max_bytes: int) -> Callable[[Options, Stage], Float]:

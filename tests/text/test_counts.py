@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from keytokens.text import MASK, Limits, Vocabulary, build, count, spans
+from keytokens.text.building import find
 from keytokens.text.counts import PIECE
 from keytokens.text.words import key_of
 
@@ -84,6 +86,27 @@ def check(texts: list[str], limits: Limits) -> None:
     assert again.tokens == vocabulary.tokens
     for name in ("data", "indices", "indptr"):
         assert getattr(counts, name).tobytes() == getattr(same, name).tobytes()
+    check_by_token(texts, limits, expected)
+
+
+def check_by_token(texts: list[str], limits: Limits, expected: np.ndarray) -> None:
+    """The same counts, cut at places that are no ends of pieces, square by square."""
+    n = len(texts)
+    groups = [sorted({0, n // 5, n // 3}), sorted({n // 3, n - n // 4, n})]
+    for threads in (1, 2):
+        found = find(texts, limits)
+        given = []
+
+        def cut(before: np.ndarray, given: list[np.ndarray] = given) -> list[list[int]]:
+            given.append(before)
+            return groups
+
+        counts = found.by_token(cut, threads, np.square)
+        assert given[0].tolist() == np.cumsum([0, *(expected > 0).sum(axis=1)]).tolist()
+        assert found.n_tokens == expected.shape[1]
+        for slices, ends in zip(counts, groups, strict=True):
+            for part, (first, last) in zip(slices, pairwise(ends), strict=True):
+                check_matrix(part, expected[first:last].T ** 2, np.float32)
 
 
 def chatter(n_texts: int, seed: int = 0, longest: int = 12) -> list[str]:

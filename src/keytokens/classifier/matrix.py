@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..core.attention import scores
-from ..core.counts import Float, weigh
+from ..core.counts import Float, blocks_of, by_token, weigh
 from ..errors import refusal
 from ..fitting import class_weighted
 from ..validate import Seen
@@ -92,7 +92,8 @@ class AttentionClassifier(Attention):
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, cure)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         warm = self._may_go_on(classes, C.shape[1])
-        self._train(C, classes, codes, class_weighted(self.class_weight, y, weight), warm, signed_=signed)
+        weight = class_weighted(self.class_weight, y, weight)
+        self._train(blocks_of(C, by_token(C.shape[1], len(classes))), classes, codes, weight, warm, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.attention import Parameters
-from ..core.counts import COUNTS, Float, blocks_of
+from ..core.counts import COUNTS, Block, Float
 from ..core.embeddings import Embeddings, embed
 from ..core.losses import probabilities
 from ..core.prior import PriorOptions
@@ -123,26 +121,26 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _train(
         self,
-        counts: sparse.csr_matrix,
+        blocks: list[Block],
         classes: NDArray[Any],
         y: NDArray[np.intp],
         weight: Float,
         warm: bool,
         sizes: NDArray[np.integer[Any]] | None = None,
-        let_go: Callable[[int, int], None] | None = None,
         place: Workplace | None = None,
         **more: Any,
     ) -> None:
         """Fit to counts that are weighed already; the model changes in one instant, when all has gone well.
 
-        `let_go` gives back the memory of entries that lie in a file, and `place` keeps states of the training.
+        `place` keeps states of the training.
         """
         n_classes = len(classes)
         owner = f"{type(self).__name__}.fit"
         dim = self.dim if self.parameters == "embeddings" else 0
-        check_memory(owner, n_classes, counts.shape[1], counts.shape[0], dim, counts.dtype.itemsize)
-        weight = check_weights(owner, weight, counts.dtype)
-        data = TrainingSet.of(blocks_of(counts, let_go), y, weight, n_classes, self._threads, sizes)
+        dtype = blocks[0].dtype
+        check_memory(owner, n_classes, blocks[0].n_tokens, len(y), dim, dtype.itemsize)
+        weight = check_weights(owner, weight, dtype)
+        data = TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
         self._learn(data, classes, warm, place, **more)
 
     def _learn(

@@ -17,14 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..compression import TokenModel, largest_within, shrink
 from ..core.attention import scores
-from ..core.counts import COUNTS, Float, weigh
+from ..core.counts import COUNTS, Block, Float, blocks_of, by_token, slice_bounds, weigh
 from ..errors import refusal
 from ..explain import explain_texts, read_together
 from ..explanation import Explanation, KeyToken
 from ..fitting import class_weighted
 from ..parallel import ordered_map
 from ..streaming import LEAST_MEMORY, Workplace, gather
-from ..text import Limits, Vocabulary, build, count
+from ..text import Limits, Vocabulary, count
+from ..text.building import Found, find
 from ..text.counts import PIECE
 from ..validate import check_labels, check_number, check_range, check_texts, check_truth
 from .shared import Attention, Exact
@@ -139,16 +140,25 @@ class KeyTokenClassifier(Attention):
         texts = check_texts("fit", texts)
         y = check_labels("fit", labels, len(texts))
         weight = self._sample_weight(sample_weight, len(texts))
-        vocabulary, counts = build(texts, self._limits(), self._threads, COUNTS[self.counts])
+        classes, codes = np.unique(y, return_inverse=True)
+        found = find(texts, self._limits(), self._threads)
+        blocks = self._counted(found, len(classes))
+        vocabulary = found.vocabulary
+        del found
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
-        classes, codes = np.unique(y, return_inverse=True)
         warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        self._train(counts, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary)
+        self._train(blocks, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary)
         return self
+
+    def _counted(self, found: Found, n_classes: int) -> list[Block]:
+        weigh = COUNTS[self.counts]
+        if by_token(found.n_tokens, n_classes):
+            return list(map(Block, found.by_token(slice_bounds, self._threads, weigh)))
+        return blocks_of(found.by_text(self._threads, weigh))
 
     def fit_batches(
         self,
@@ -188,13 +198,12 @@ class KeyTokenClassifier(Attention):
             labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
             weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
             self._train(
-                found.counts,
+                blocks_of(found.counts, let_go=found.let_go),
                 found.classes,
                 found.y,
                 weight,
                 False,
                 found.vocabulary.sizes,
-                found.let_go,
                 None if folder is None else place,
                 vocabulary_=found.vocabulary,
             )

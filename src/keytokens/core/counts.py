@@ -5,15 +5,21 @@ sum is made in a fixed order, so it does not matter which thread makes it; sums 
 over blocks in pairs, pairs of pairs and so on. Hence the same bits at any number of threads, and of workers that hold
 some blocks.
 
+A slice is C' of its documents: a row for each token, a column for each document. It lies document by document, as
+documents are written, or token by token where that is worth the trouble (see `by_token`): what a product adds to, or
+takes from, at random places is then the vector of the documents, which is shorter and stays in the cache, and that of
+the tokens is passed through from its beginning to its end. Sums are made in the same order either way: the tokens of a
+document by column, the documents of a token as they come.
+
 Products are made with matrices that have a row for each class and a column for each token. A few rows lie one after the
-other. Many lie token by token (see `layout`): who visits a token finds all its rows at one place, and all products are
-made at once, token by token, with the transpose of each slice. A document adds its tokens in the order of their columns
-all the same, for its entries are sorted. Transposed products share out the tokens instead of the documents.
+other. Many lie token by token too (see `layout`): who visits a token finds all its rows at one place, and all products
+are made at once. Transposed products then share out the tokens instead of the rows.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -23,17 +29,32 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..parallel import ordered_map, ordered_stream
+from ..parallel import on_own_pages, ordered_map
 
-__all__ = ["BLOCK", "COUNTS", "Block", "Float", "block_bounds", "blocks_of", "layout", "weigh"]
+__all__ = [
+    "BLOCK",
+    "COUNTS",
+    "Block",
+    "Float",
+    "block_bounds",
+    "blocks_of",
+    "by_token",
+    "layout",
+    "present",
+    "slice_bounds",
+    "squares",
+    "weigh",
+]
 
 BLOCK = 1 << 24  # entries: many, because every slice of a block adds a vector over all tokens
 _SLICES = 2  # parts of a block: a constant, whatever the threads; few, because each adds a vector over all tokens
-_SMALL_SLICES = 8  # where each makes an array of its own entries
 _FEW = 4  # rows: more of them lie token by token
 _PIECE = 1 << 17  # entries and tokens in a piece of the transpose: its products stay in the cache
+_LARGE_PIECE = 1 << 20  # where a product is a vector
+_MANY_TOKENS = 1 << 20  # a vector of so many is larger than what a core has for itself
 
 Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
+Of = Callable[[Float, Float], None]  # from entries to entries
 
 # phi, the weight of a token that occurs c times; phi(0) = 0 because absent tokens are not stored. Below 1 (weights that
 # are no counts) the logarithm goes on as a straight line: still concave, still positive.
@@ -60,20 +81,34 @@ def weigh(counts: sparse.csr_matrix, kind: str) -> sparse.csr_matrix:
 class Block:
     """Some documents, cut into slices of about equal work."""
 
-    rows: sparse.csr_matrix
-    slices: list[sparse.csr_matrix]
+    slices: list[Any]  # (tokens, documents) each: CSC, or CSR if token by token
     let_go: Callable[[], None] | None = None  # called after each use: what lies in a file gives its memory back
 
     @classmethod
-    def of(cls, rows: sparse.csr_matrix, let_go: Callable[[], None] | None = None) -> Block:
-        return cls(rows, _cut(rows, _SLICES), let_go)
+    def of(cls, rows: sparse.csr_matrix, turn: bool = False, let_go: Callable[[], None] | None = None) -> Block:
+        """Documents as rows, whose entries are sorted: these very arrays, or, with `turn`, token by token."""
+        slices = list(map(_turned, _parts(rows, _slice_bounds(rows.indptr))))
+        return cls([part.tocsr() for part in slices] if turn else slices, let_go)
 
     def __len__(self) -> int:
-        return int(self.rows.shape[0])
+        return int(self._ends[-1])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To another process go the rows alone: the slices are views of them."""
-        return Block.of, (self.rows,)
+        """To another process go the slices alone."""
+        return Block, (self.slices,)
+
+    @property
+    def n_tokens(self) -> int:
+        return int(self.slices[0].shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.slices[0].dtype
+
+    @property
+    def rows(self) -> sparse.csr_matrix:
+        """The documents one after the other: a copy."""
+        return sparse.vstack([part.tocsr() for part in self._documents], format="csr")
 
     def done(self) -> None:
         """To be called after each use."""
@@ -84,136 +119,163 @@ class Block:
         """C x for every row x of X, (rows, tokens) as `layout` has it: (rows, documents)."""
         if layout(len(X)) == "F":
             columns = np.ascontiguousarray(X.T)
-            # token by token: X is read from its beginning to its end, and each document adds in the same order
-            parts: Sequence[Any] = self.slices if self.let_go else [turned.T for turned in self._turned_slices]
-            return np.concatenate(ordered_map(lambda part: part @ columns, parts, threads)).T
-        # a row at a time: in scipy two products cost less than one with two columns, and a row may stay in the cache
-        sums = np.empty((len(X), len(self)), self.rows.dtype)
+            return np.concatenate(ordered_map(lambda part: part @ columns, self._documents, threads)).T
+        # a row at a time: in scipy two products cost less than one with two columns
+        sums = np.empty((len(X), len(self)), self.dtype)
 
-        def fill(task: tuple[int, tuple[sparse.csr_matrix, slice]]) -> None:
+        def fill(task: tuple[int, tuple[Any, slice]]) -> None:
             row, (part, documents) = task
             sums[row, documents] = part @ X[row]
 
-        ordered_map(fill, product(range(len(X)), _with_spans(self.slices)), threads)
+        ordered_map(fill, product(range(len(X)), zip(self._documents, self._spans, strict=True)), threads)
         return sums
 
     def transposed_times(self, R: Float, threads: int, out: Float | None = None) -> Float:
         """C' r for every row r of R, (rows, documents): (rows, tokens) as `layout` has it; into `out`, if given."""
         if out is None:
-            out = np.empty((len(R), self.rows.shape[1]), self.rows.dtype, order=layout(len(R)))
-        if layout(len(R)) == "C":
-            out.fill(0)
-            _add_column_sums(self.slices, None, R, out, threads)
-        elif self.let_go:  # no room for the transposes: a row at a time
-            turned = [_turned(part, None) for part in self.slices]
+            out = np.empty((len(R), self.n_tokens), self.dtype, order=layout(len(R)))
+        if self.slices[0].format == "csc":
+            self._add_documents(R, threads, out)
+        elif layout(len(R)) == "C":
+            vectors = [np.split(row, self._ends[1:-1]) for row in R]
 
-            def one_row(k: int) -> None:
-                out[k] = _sum_of_products(turned, np.split(R[k], self._ends[1:-1]))
+            def some_of_row(task: tuple[tuple[slice, list[Any]], int]) -> None:
+                (tokens, parts), k = task
+                out[k, tokens] = _sum_of_products(parts, vectors[k])
 
-            ordered_map(one_row, range(len(R)), threads)
+            ordered_map(some_of_row, product(self._large_pieces, range(len(R))), threads)
         else:
             columns = np.split(np.ascontiguousarray(R.T), self._ends[1:-1])
 
             def some_tokens(piece: tuple[slice, list[Any]]) -> None:
                 out[:, piece[0]] = _sum_of_products(piece[1], columns).T
 
-            ordered_map(some_tokens, self._pieces, threads)
+            ordered_map(some_tokens, self._small_pieces, threads)
         return out
+
+    def _add_documents(self, R: Float, threads: int, out: Float) -> None:
+        """`transposed_times` where documents lie one after the other, and each adds to its tokens."""
+        if threads <= len(R):  # no thread needs a second vector
+
+            def one_row(k: int) -> None:
+                out[k] = _sum_of_products(self.slices, [R[k, documents] for documents in self._spans])
+
+            ordered_map(one_row, range(len(R)), threads)
+            return
+        tasks = list(product(range(len(R)), zip(self.slices, self._spans, strict=True)))
+        products = ordered_map(lambda task: task[1][0] @ R[task[0], task[1][1]], tasks, threads)
+        out.fill(0)
+        for (k, _), sums in zip(tasks, products, strict=True):
+            out[k] += sums
 
     @functools.cached_property
     def _ends(self) -> NDArray[np.intp]:
         """Where the slices begin, and the number of documents."""
-        return np.cumsum([0, *(part.shape[0] for part in self.slices)])
+        return np.cumsum([0, *(part.shape[1] for part in self.slices)])
 
     @functools.cached_property
-    def _turned_slices(self) -> list[Any]:
-        """The transposes. For many products they are worth their memory."""
-        return [part.T.tocsr() for part in self.slices]
+    def _spans(self) -> list[slice]:
+        """The documents of each slice."""
+        return [slice(*span) for span in pairwise(self._ends.tolist())]
 
     @functools.cached_property
-    def _pieces(self) -> list[tuple[slice, list[Any]]]:
-        """Consecutive tokens, and their part of the transpose of each slice."""
-        work = np.arange(self.rows.shape[1] + 1, dtype=np.int64)
-        for turned in self._turned_slices:
-            work += turned.indptr
-        bounds = _bounds(work, max(1, int(work[-1]) // _PIECE))
-        spans = [slice(first, last) for first, last in pairwise(bounds)] or [slice(0)]  # without tokens one empty piece
-        by_slice = [_parts(turned, bounds) for turned in self._turned_slices]
-        return [(tokens, [parts[at] for parts in by_slice]) for at, tokens in enumerate(spans)]
+    def _documents(self) -> list[Any]:
+        """(documents, tokens): the slices turned again, the same arrays."""
+        return list(map(_turned, self.slices))
 
-    def column_sums(self, of: Callable[[Float], Float] | None, vectors: Sequence[Float], threads: int) -> Float:
-        """of(C)' r for every r, `of` acting on each entry (squares, presence; None: C itself): (vectors, tokens).
+    @functools.cached_property
+    def _small_pieces(self) -> list[tuple[slice, list[Any]]]:
+        """For many rows at once, whose products stay in the cache."""
+        return self._pieces(_PIECE)
 
-        The documents are read in the order in which they lie, and each adds to its tokens: a little slower than rows
-        of the transpose, which would take a second copy of the counts and the time to make it.
-        """
+    @functools.cached_property
+    def _large_pieces(self) -> list[tuple[slice, list[Any]]]:
+        return self._pieces(_LARGE_PIECE)
 
-        total = np.zeros((len(vectors), self.rows.shape[1]), self.rows.dtype)
-        _add_column_sums(_cut(self.rows, _SMALL_SLICES), of, vectors, total, threads)
+    def _pieces(self, size: int) -> list[tuple[slice, list[Any]]]:
+        """Consecutive tokens, and their part of each slice."""
+        work = np.arange(self.n_tokens + 1, dtype=np.int64)
+        for part in self.slices:
+            work += part.indptr
+        bounds = _bounds(work, max(1, int(work[-1]) // size))
+        spans = [slice(*span) for span in pairwise(bounds)] or [slice(0, 0)]  # without tokens one empty piece
+        return [(tokens, [_some_rows(part, tokens) for part in self.slices]) for tokens in spans]
+
+    def column_sums(self, of: Of, vectors: Sequence[Float], threads: int) -> Float:
+        """of(C)' r for every r, `of` acting on each entry (`present`, `squares`): (vectors, tokens)."""
+        total = np.zeros((len(vectors), self.n_tokens), self.dtype)
+        if self.slices[0].format == "csc":
+            for part, documents in zip(self.slices, self._spans, strict=True):
+                whole = _of(part, of, on_own_pages(part.data.shape, self.dtype))
+
+                def one(k: int, whole: Any = whole, documents: slice = documents) -> None:
+                    total[k] += whole @ vectors[k][documents]
+
+                ordered_map(one, range(len(vectors)), threads)
+            return total
+
+        def some_tokens(piece: tuple[slice, list[Any]]) -> None:
+            """A few, so that of(C) is small."""
+            tokens, parts = piece
+            for part, documents in zip(parts, self._spans, strict=True):
+                few = _of(part, of)
+                for row, vector in zip(total[:, tokens], vectors, strict=True):
+                    row += few @ vector[documents]
+
+        ordered_map(some_tokens, self._large_pieces, threads)
         return total
 
     def presence(self, groups: NDArray[np.intp], weight: Float, n_groups: int, threads: int) -> Float:
         """(groups, tokens): the weight of the documents of each group that hold the token."""
-        if n_groups <= 2:
-            return self.column_sums(np.ones_like, [np.where(groups == k, weight, 0) for k in range(n_groups)], threads)
+        if n_groups <= _FEW:
+            return self.column_sums(present, [np.where(groups == k, weight, 0) for k in range(n_groups)], threads)
 
-        def one(k: int) -> Float:  # each group reads its own documents only
-            own = np.flatnonzero(groups == k)
-            return np.asarray(_turned(self.rows[own], np.ones_like) @ weight[own])
+        def one_slice(task: tuple[Any, slice]) -> Any:
+            part, documents = task
+            own = weight[documents].astype(self.dtype, copy=False)
+            shape = part.shape[1], n_groups
+            members = sparse.csr_matrix((own, groups[documents], np.arange(shape[0] + 1)), shape=shape)
+            return _of(part, present) @ members  # a document is in one group: no larger than the slice
 
-        return _filled(one, (n_groups, self.rows.shape[1]), self.rows.dtype, threads)
+        first, *others = ordered_map(one_slice, zip(self.slices, self._spans, strict=True), threads)
+        return np.asarray(functools.reduce(operator.add, others, first).toarray(order="F").T)
 
 
-def blocks_of(counts: sparse.csr_matrix, let_go: Callable[[int, int], None] | None = None) -> list[Block]:
-    """A matrix in consecutive blocks of documents with about BLOCK entries each.
+def by_token(n_tokens: int, n_classes: int) -> bool:
+    """Whether slices should lie token by token: where a vector of the tokens outgrows a cache, or many rows of them lie
+    so too."""
+    return n_tokens > _MANY_TOKENS or layout(n_classes + 1) == "F"
+
+
+def blocks_of(
+    counts: sparse.csr_matrix, turn: bool = False, let_go: Callable[[int, int], None] | None = None
+) -> list[Block]:
+    """A matrix in consecutive blocks of documents with about BLOCK entries each, token by token with `turn`.
 
     `let_go(first, last)` gives back the memory of some of its entries, where they lie in a file.
     """
     parts = _parts(counts, block_bounds(counts.indptr))
     ends = np.cumsum([0, *(len(part.indices) for part in parts)]).tolist()
     if let_go is None:
-        return [Block.of(part) for part in parts]
-    return [Block.of(part, functools.partial(let_go, *span)) for part, span in zip(parts, pairwise(ends), strict=True)]
+        return [Block.of(part, turn) for part in parts]
+    leave = [functools.partial(let_go, *span) for span in pairwise(ends)]
+    return [Block.of(part, turn, left) for part, left in zip(parts, leave, strict=True)]
 
 
 def block_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
-    """Where the blocks of a matrix with this pointer begin, and the number of its rows."""
+    """Where the blocks of documents with this pointer begin, and the number of documents."""
     return _bounds(pointer, max(1, round(int(pointer[-1]) / BLOCK)))
 
 
-def _add_column_sums(
-    slices: Sequence[sparse.csr_matrix],
-    of: Callable[[Float], Float] | None,
-    vectors: Sequence[Float] | Float,
-    into: Float,
-    threads: int,
-) -> None:
-    """of(C)' r for every r, one slice after the other: whoever makes the products, they are added in that order."""
-    parts = _with_spans(slices)
-    if threads <= len(vectors):  # no thread needs a second vector, nor of(C) of its own
-        for some in [parts] if of is None else [[part] for part in parts]:
-            turned = [(_turned(part, of), documents) for part, documents in some]
-
-            def add(row: int, turned: list[tuple[Any, slice]] = turned) -> None:
-                for matrix, documents in turned:
-                    into[row] += matrix @ vectors[row][documents]
-
-            ordered_map(add, range(len(vectors)), threads)
-        return
-    pairs = list(product(parts, range(len(vectors))))
-
-    def one(pair: tuple[tuple[sparse.csr_matrix, slice], int]) -> Float:
-        (part, documents), row = pair
-        return np.asarray(_turned(part, of) @ vectors[row][documents])
-
-    for (_, row), column in zip(pairs, ordered_stream(one, pairs, threads), strict=True):
-        into[row] += column
+def slice_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[list[int]]:
+    """For each block where its slices begin, and where the last one ends."""
+    blocks = pairwise(block_bounds(pointer))
+    return [[i + at for at in _slice_bounds(pointer[i : j + 1] - pointer[i])] for i, j in blocks]
 
 
-def _with_spans(slices: Sequence[sparse.csr_matrix]) -> list[tuple[sparse.csr_matrix, slice]]:
-    """Each with the documents that it holds."""
-    ends = np.cumsum([0, *(part.shape[0] for part in slices)]).tolist()
-    return [(part, slice(*span)) for part, span in zip(slices, pairwise(ends), strict=True)]
+def _slice_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
+    """Of one block."""
+    return _bounds(pointer, _SLICES)
 
 
 def _sum_of_products(matrices: Sequence[Any], arrays: Sequence[Float]) -> Float:
@@ -224,21 +286,34 @@ def _sum_of_products(matrices: Sequence[Any], arrays: Sequence[Float]) -> Float:
     return total
 
 
-def _turned(rows: sparse.csr_matrix, of: Callable[[Float], Float] | None) -> Any:
-    """of(C)', made of the same arrays."""
-    data = rows.data if of is None else of(rows.data)
-    return _made_of(sparse.csc_matrix, data, rows.indices, rows.indptr, rows.shape[::-1])
+def _turned(matrix: Any) -> Any:
+    """Its transpose, made of the same arrays."""
+    kind = sparse.csc_matrix if matrix.format == "csr" else sparse.csr_matrix
+    return _made_of(kind, matrix.data, matrix.indices, matrix.indptr, matrix.shape[::-1])
 
 
-def _filled(row: Callable[[int], Float], shape: tuple[int, int], dtype: Any, threads: int) -> Float:
-    """A matrix of these rows, each made by one thread."""
-    matrix = np.empty(shape, dtype)
+def _some_rows(matrix: Any, rows: slice) -> Any:
+    """Consecutive rows of a CSR matrix, for products: its very arrays, with a part of the pointer."""
+    shape = (rows.stop - rows.start, matrix.shape[1])
+    return _made_of(sparse.csr_matrix, matrix.data, matrix.indices, matrix.indptr[rows.start : rows.stop + 1], shape)
 
-    def fill(k: int) -> None:
-        matrix[k] = row(k)
 
-    ordered_map(fill, range(shape[0]), threads)
-    return matrix
+def _of(part: Any, of: Of, room: Float | None = None) -> Any:
+    """A matrix with of(entry) for each entry, written into `room`, if given."""
+    i, j = part.indptr[[0, -1]]
+    entries = part.data[i:j]
+    room = np.empty_like(entries) if room is None else room
+    of(entries, room)
+    return _made_of(type(part), room, part.indices[i:j], part.indptr - i, part.shape)
+
+
+def present(entries: Float, out: Float) -> None:
+    """1 for each entry."""
+    out.fill(1)
+
+
+def squares(entries: Float, out: Float) -> None:
+    np.square(entries, out=out)
 
 
 def _bounds(pointer: NDArray[np.signedinteger[Any]], n_parts: int) -> list[int]:
@@ -248,12 +323,8 @@ def _bounds(pointer: NDArray[np.signedinteger[Any]], n_parts: int) -> list[int]:
     return np.unique(np.concatenate([[0], np.minimum(cuts, n_rows), [n_rows]])).tolist()
 
 
-def _cut(matrix: sparse.csr_matrix, n_parts: int) -> list[sparse.csr_matrix]:
-    """Rows in consecutive parts with about the same number of entries; views, not copies. One part at least."""
-    return _parts(matrix, _bounds(matrix.indptr, n_parts))
-
-
 def _parts(matrix: sparse.csr_matrix, bounds: list[int]) -> list[sparse.csr_matrix]:
+    """Consecutive rows between these bounds; views, not copies. One part at least."""
     if len(bounds) <= 2:
         return [matrix]
     pointer, parts = matrix.indptr, []

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..parallel import over_spans
-from .counts import Block, Float, layout
+from .counts import Block, Float, layout, squares
 from .losses import Labels
 
 __all__ = ["Curvature", "Prior", "PriorOptions", "Statistics", "prior_of", "statistics"]
@@ -84,11 +84,13 @@ class Statistics:
 
 
 def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: int) -> Statistics:
-    weight = weight.astype(block.rows.dtype, copy=False)
+    weight = weight.astype(block.dtype, copy=False)
     presence = block.presence(y, weight, n_classes, threads)
-    (energy,) = block.column_sums(np.square, [weight], threads)
-    lengths = np.asarray(block.rows.sum(axis=1), np.float64).ravel()
-    mass = float((lengths * weight).sum())  # not a dot product: its bits would depend on the threads of BLAS
+    (energy,) = block.column_sums(squares, [weight], threads)
+    (lengths,) = block.times(np.ones((1, block.n_tokens), block.dtype), threads)
+    mass = float(
+        (lengths * weight.astype(np.float64)).sum()
+    )  # not a dot product: its bits would depend on the threads of BLAS
     documents: Float = np.bincount(y, weight, n_classes).astype(np.float64)
     return Statistics(presence, energy, mass, documents)
 

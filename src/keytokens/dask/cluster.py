@@ -124,5 +124,5 @@ def _bytes(item: Any) -> int:
 
 for _kind in (LentShelf, Shard, Grams, Numbering, WordCounts, Parameters, Sums, Statistics):
     sizeof.register(_kind, _bytes)
-sizeof.register(Block, lambda block: sizeof(block.rows))
+sizeof.register(Block, lambda block: sum(map(sizeof, block.slices)))
 sizeof.register(Level, lambda level: _bytes(level.keys) + _bytes(level.table))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..core.attention import Parameters, Sums
-from ..core.counts import Block, Float, block_bounds, layout
+from ..core.counts import Block, Float, block_bounds, by_token, layout
 from ..core.losses import Labels
 from ..parallel import TreeSum
 from ..text.counts import matrix_of
@@ -168,7 +168,7 @@ def training_set(
             if max(first, begin) < min(last, end)
         ]
         own_y, own_weight = (_sent(cluster, array[first:last], at) for array in (narrow, weight))
-        held.append(cluster.run(_block, parts, own_y, own_weight, len(built.vocabulary), at=at))
+        held.append(cluster.run(_block, parts, own_y, own_weight, len(built.vocabulary), n_classes, at=at))
     ends = bounds[1:-1]
     sizes = built.vocabulary.sizes
     return ClusterSet(
@@ -223,7 +223,11 @@ def _parameters(
 
 
 def _block(
-    parts: Sequence[tuple[sparse.csr_matrix, int, int]], y: Sequence[Any], weight: Sequence[Any], n_columns: int
+    parts: Sequence[tuple[sparse.csr_matrix, int, int]],
+    y: Sequence[Any],
+    weight: Sequence[Any],
+    n_columns: int,
+    n_classes: int,
 ) -> Held:
     """One block of the rows first .. last - 1 of each matrix."""
     indices, data, sizes = [], [], []
@@ -233,7 +237,7 @@ def _block(
         data.append(matrix.data[i:j])
         sizes.append(np.diff(matrix.indptr[first : last + 1]))
     rows = matrix_of(np.concatenate(indices), np.concatenate(data), np.concatenate(sizes), n_columns)
-    return Block.of(rows), _received(y).astype(np.intp), _received(weight)
+    return Block.of(rows, by_token(n_columns, n_classes)), _received(y).astype(np.intp), _received(weight)
 
 
 def _threads(asked: int | None) -> int:

@@ -7,48 +7,30 @@ wait on shelves: in memory, or in files, and then the memory holds only the voca
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ..parallel import give_back_memory, ordered_map
-from .counts import matrix_of, row_numbers, run_starts
+from .assembly import AnyRoom, Cut, Entries, MemoryRoom, Weigh, assemble, assemble_by_token
+from .counts import row_numbers, run_starts
 from .numbering import Piece, number_texts
 from .pieces import ROW_BITS, made, slices
 from .shelves import MemoryShelf, Shelf, ShelfMaker
 from .tables import Ids, Keys
 from .vocabulary import Level, Vocabulary, next_keys
 
-__all__ = ["Limits", "Room", "build", "build_from"]
+__all__ = ["Found", "Limits", "build", "build_from", "find"]
 
 # a sort key: the key of an n-gram, then a row within its piece
 _ROW_BITS, _ROW, _KEY_BITS = np.uint64(ROW_BITS), np.uint64((1 << ROW_BITS) - 1), np.uint64(64 - ROW_BITS)
 _RANGE = 1 << 18  # keys that are merged at a time, by each thread
-_GIVEN_BACK = 8  # times, while rows are written, the memory of the pieces goes back to the system
-
-
-class Room(Protocol):
-    """Where the counts are written: an array in memory, or one in a file."""
-
-    array: NDArray[Any]
-
-    def let_go(self, first: int, last: int) -> None: ...
-
-
-class MemoryRoom:
-    def __init__(self, length: int, dtype: Any) -> None:
-        self.array: NDArray[Any] = np.empty(length, dtype)
-
-    def let_go(self, first: int, last: int) -> None:
-        """It stays where it is."""
-
-
-AnyRoom = TypeVar("AnyRoom", bound=Room)
 
 
 @dataclass(frozen=True)
@@ -90,27 +72,17 @@ class _Tally:
     rows: NDArray[np.uint16]
     counts: NDArray[np.unsignedinteger[Any]]
 
-    def entries(self, keys: Keys, first: int) -> _Entries:
+    def entries(self, keys: Keys, first: int) -> Entries:
         """What is left if only these keys, sorted, are kept; key i is node `first + i`."""
         if not len(keys) or not len(self.keys):
-            return _Entries(np.empty(0, np.int32), np.empty(0, np.uint16), np.empty(0, np.uint8))
+            return Entries(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint16), np.empty(0, np.uint8))
         if self.keys[-1] <= keys[-1] == len(keys) - 1:  # all numbers up to the last: every word is kept
             nodes = self.keys.astype(np.int32) + np.int32(first)
-            return _Entries(np.repeat(nodes, self.frequency), self.rows, self.counts)
+            return Entries(nodes, self.frequency, self.rows, self.counts)
         place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
-        node = np.where(keys[place] == self.keys, place + first, -1).astype(np.int32)
-        spread = np.repeat(node, self.frequency)
-        known = spread >= 0
-        return _Entries(spread[known], self.rows[known], self.counts[known])
-
-
-@dataclass(frozen=True, eq=False)
-class _Entries:
-    """Entries of one piece, for one n, sorted by node and row."""
-
-    nodes: Ids
-    rows: NDArray[np.uint16]
-    counts: NDArray[np.unsignedinteger[Any]]
+        kept = keys[place] == self.keys
+        nodes = place[kept].astype(np.int32) + np.int32(first)
+        return Entries(nodes, self.frequency, self.rows, self.counts).only(kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +110,7 @@ class Shard:
     texts: Shelf[Piece]
     nodes: Shelf[_Nodes] | None  # of `order` - 1 words; None: the words themselves
     tallies: Shelf[_Tally]
-    entries: tuple[Shelf[_Entries], ...]
+    entries: tuple[Shelf[Entries], ...]
     sizes: list[int]  # texts of each piece
 
 
@@ -146,7 +118,7 @@ def build(
     texts: Sequence[str],
     limits: Limits,
     threads: int = 1,
-    weigh: Callable[[NDArray[np.float32]], NDArray[Any]] = lambda counts: counts,
+    weigh: Weigh = lambda counts: counts,
 ) -> tuple[Vocabulary, sparse.csr_matrix]:
     """The vocabulary that these texts give within the limits, and their counts (float32), weighed.
 
@@ -154,8 +126,8 @@ def build(
     >>> vocabulary.tokens, counts.toarray().tolist()
     (('a', 'b', 'b a'), [[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     """
-    vocabulary, counts, _ = build_from((texts[piece] for piece in slices(texts)), limits, threads, weigh=weigh)
-    return vocabulary, counts
+    found = find(texts, limits, threads)
+    return found.vocabulary, found.by_text(threads, weigh)
 
 
 def build_from(
@@ -164,13 +136,70 @@ def build_from(
     threads: int = 1,
     shelves: ShelfMaker = MemoryShelf,
     room: Callable[[int, Any], AnyRoom] = MemoryRoom,  # type: ignore[assignment]
-    weigh: Callable[[NDArray[np.float32]], NDArray[Any]] = lambda counts: counts,
+    weigh: Weigh = lambda counts: counts,
     most: Callable[[], int | None] = lambda: None,
 ) -> tuple[Vocabulary, sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
     """The same from pieces that flow by, with the rooms in which the indices and the weighed counts lie.
 
     `most` is asked, when all texts have been read, how many tokens there may be.
     """
+    found = _found(pieces, limits, threads, shelves, most)
+    counts, rooms = assemble(found.shard.entries, found.shard.sizes, found.column, threads, room, weigh)
+    give_back_memory()
+    return found.vocabulary, counts, rooms
+
+
+def find(texts: Sequence[str], limits: Limits, threads: int = 1) -> Found:
+    """The first half of `build`: the vocabulary, before the texts are counted in one way or another."""
+    return _found((texts[piece] for piece in slices(texts)), limits, threads)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """All texts, their tokens chosen; they can be counted once."""
+
+    words: tuple[str, ...]
+    word_keys: Keys
+    node_keys: list[Keys]  # by order
+    column: Ids  # of every node
+    shard: Shard
+
+    @property
+    def n_tokens(self) -> int:
+        return int(np.count_nonzero(self.column >= 0))
+
+    @functools.cached_property
+    def vocabulary(self) -> Vocabulary:
+        return vocabulary_of(self.words, self.word_keys, self.node_keys, self.column)
+
+    def by_text(self, threads: int, weigh: Weigh) -> sparse.csr_matrix:
+        """(texts, tokens), weighed."""
+        counts, _ = assemble(self.shard.entries, self.shard.sizes, self.column, threads, MemoryRoom, weigh)
+        give_back_memory()
+        return counts
+
+    def by_token(self, cut: Cut, threads: int, weigh: Weigh) -> list[list[sparse.csr_matrix]]:
+        """(tokens, texts) for each slice of consecutive texts, in groups, weighed.
+
+        `cut` says for each group where its slices begin and where the last one ends, given the number of entries before
+        each text and that of all.
+
+        >>> [[first, second]] = find(["a b a", "b a"], Limits()).by_token(lambda before: [[0, 1, 2]], 1, np.square)
+        >>> first.toarray().tolist(), second.toarray().tolist()
+        ([[4.0], [1.0], [1.0]], [[1.0], [1.0], [1.0]])
+        """
+        counts = assemble_by_token(self.shard.entries, self.shard.sizes, self.column, cut, threads, weigh)
+        give_back_memory()
+        return counts
+
+
+def _found(
+    pieces: Iterable[Sequence[str]],
+    limits: Limits,
+    threads: int,
+    shelves: ShelfMaker = MemoryShelf,
+    most: Callable[[], int | None] = lambda: None,
+) -> Found:
     words, word_keys, texts = number_texts(pieces, threads, shelves)
     give_back_memory()
     shard = first_tallies(texts, len(words), threads, shelves)
@@ -184,13 +213,10 @@ def build_from(
     shard.texts.close()
     if shard.nodes is not None:
         shard.nodes.close()
-
     allowed = [n for n in (limits.max_tokens, most()) if n is not None]
     limits = replace(limits, max_tokens=min(allowed, default=None))
     column = choose([one.texts for one in grams], limits, sum(shard.sizes))
-    counts, rooms = assemble(shard, column, threads, room, weigh)
-    give_back_memory()
-    return vocabulary_of(words, word_keys, [one.keys for one in grams], column), counts, rooms
+    return Found(words, word_keys, [one.keys for one in grams], column, shard)
 
 
 def vocabulary_of(words: tuple[str, ...], word_keys: Keys, node_keys: list[Keys], column: Ids) -> Vocabulary:
@@ -224,7 +250,7 @@ def next_tallies(
     texts, nodes, order, n_words = shard.texts, shard.nodes, shard.order, shard.n_words
     if order == 1:  # every word is a node, but those too rare for any n-gram go no further
         texts = _blanked(texts, found.texts >= limits.least_on_the_way(2), shelves, threads)
-    entries = made(shelves, _Entries, len(texts), threads, _entries_of(shard.tallies, found.keys, shard.start))
+    entries = made(shelves, Entries, len(texts), threads, _entries_of(shard.tallies, found.keys, shard.start))
     shard.tallies.close()
     give_back_memory()
     if limits.looks_up(order):
@@ -289,10 +315,10 @@ def _nodes_of(
     return find
 
 
-def _entries_of(tallies: Shelf[_Tally], keys: Keys, first: int) -> Callable[[int], _Entries]:
+def _entries_of(tallies: Shelf[_Tally], keys: Keys, first: int) -> Callable[[int], Entries]:
     """The entries of these keys, piece by piece; a tally is let go as soon as it has been read."""
 
-    def entries(at: int) -> _Entries:
+    def entries(at: int) -> Entries:
         kept = tallies.get(at).entries(keys, first)
         tallies.drop(at)
         return kept
@@ -407,51 +433,3 @@ def choose(frequencies: list[Ids], limits: Limits, n_texts: int) -> Ids:
         everyone = np.zeros(len(everyone), np.bool_)
         everyone[candidates[best]] = True
     return np.where(everyone, np.cumsum(everyone, dtype=np.int32) - np.int32(1), np.int32(-1))
-
-
-def assemble(
-    shard: Shard,
-    column: Ids,
-    threads: int,
-    room: Callable[[int, Any], AnyRoom],
-    weigh: Callable[[NDArray[np.float32]], NDArray[Any]],
-) -> tuple[sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
-    """The matrix of all pieces. Each is let go once its rows are written, so that nothing stands twice for long."""
-    entries, sizes, n_columns = shard.entries, shard.sizes, int(np.count_nonzero(column >= 0))
-    whole = bool((column >= 0).all())
-
-    def kept(at: int) -> int:
-        if whole:
-            return sum(shelf.size(at, "nodes") for shelf in entries)
-        return sum(int((column[shelf.get(at).nodes] >= 0).sum()) for shelf in entries)
-
-    ends = np.cumsum([0, *ordered_map(kept, range(len(sizes)), threads)])
-    indices, data = room(int(ends[-1]), np.int32), room(int(ends[-1]), np.float32)
-    often = -(-len(sizes) // _GIVEN_BACK)
-
-    def write(at: int) -> NDArray[np.int64]:
-        parts = [shelf.get(at) for shelf in entries]
-        for shelf in entries:
-            shelf.drop(at)
-        columns = column[np.concatenate([part.nodes for part in parts])]
-        rows = np.concatenate([part.rows for part in parts])
-        counts = np.concatenate([part.counts for part in parts])
-        del parts
-        if not whole:
-            known = columns >= 0
-            columns, rows, counts = columns[known], rows[known], counts[known]
-        order = np.argsort(rows, kind="stable")  # a radix sort, since rows are 16 bits wide; columns stay in order
-        first, last = int(ends[at]), int(ends[at + 1])
-        np.take(columns, order, out=indices.array[first:last])
-        data.array[first:last] = weigh(counts[order].astype(np.float32))
-        indices.let_go(first, last)
-        data.let_go(first, last)
-        if at % often == often - 1:
-            give_back_memory()
-        return np.bincount(rows, minlength=sizes[at])
-
-    per_row = ordered_map(write, range(len(sizes)), threads)
-    for shelf in entries:
-        shelf.close()
-    rows = np.concatenate(per_row) if per_row else np.empty(0, np.int64)
-    return matrix_of(indices.array, data.array, rows, n_columns), (indices, data)

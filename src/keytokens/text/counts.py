@@ -56,9 +56,11 @@ def run_starts(sorted_values: Keys) -> NDArray[np.int64]:
     return np.flatnonzero(fresh)
 
 
-def matrix_of(indices: Ids, data: NDArray[Any], per_row: NDArray[np.int64], n_columns: int) -> sparse.csr_matrix:
+def matrix_of(
+    indices: Ids, data: NDArray[Any], per_row: NDArray[np.signedinteger[Any]], n_columns: int
+) -> sparse.csr_matrix:
     """Rows of these sizes, sorted by column. The arrays are not looked at, so they may lie in files."""
-    pointer = np.concatenate([[0], np.cumsum(per_row)])
+    pointer = np.concatenate([[0], np.cumsum(per_row, dtype=np.int64)])
     if pointer[-1] < 2**31:
         pointer = pointer.astype(np.int32)
     matrix = sparse.csr_matrix((len(per_row), n_columns), dtype=data.dtype)

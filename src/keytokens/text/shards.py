@@ -13,20 +13,18 @@ are sums of integers and sorted sets: the answer is that of `build`, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .assembly import MemoryRoom, Weigh, assemble
 from .building import (
     Grams,
     Limits,
-    MemoryRoom,
     Shard,
-    assemble,
     bounds_of_ranges,
     choose,
     first_tallies,
@@ -186,11 +184,9 @@ def columns(grams: Sequence[Grams], limits: Limits, n_texts: int) -> Ids:
     return choose([found.texts for found in grams], limits, n_texts)
 
 
-def rows_of(
-    shard: Shard, column: Ids, weigh: Callable[[NDArray[np.float32]], NDArray[Any]], threads: int = 1
-) -> sparse.csr_matrix:
+def rows_of(shard: Shard, column: Ids, weigh: Weigh, threads: int = 1) -> sparse.csr_matrix:
     """The counts of a shard, weighed."""
-    return assemble(shard, column, threads, MemoryRoom, weigh)[0]
+    return assemble(shard.entries, shard.sizes, column, threads, MemoryRoom, weigh)[0]
 
 
 def vocabulary(found: WordCounts, grams: Sequence[Keys], column: Ids) -> Vocabulary:
