@@ -42,9 +42,13 @@ def overheard() -> Iterator[list[tuple[TrainingSet, Parameters]]]:
 
 
 def arrays(data: TrainingSet, products: int) -> list[np.ndarray]:
-    """What so many products with the counts, and as many with their transpose, must read: the same arrays."""
-    parts = [part for block in data.blocks for part in block.slices]
-    return [array for part in parts for array in (part.data, part.indices)] * 2 * products
+    """What so many products with the counts, and as many with their transpose, must read: the same arrays.
+
+    Those of a block in one piece, as they are read fastest: its slices may begin where no 64-bit integer may.
+    """
+    entries = [np.concatenate([part.data for part in block.slices]) for block in data.blocks]
+    places = [np.concatenate([part.indices for part in block.slices]) for block in data.blocks]
+    return [*entries, *places] * 2 * products
 
 
 def whole_words(array: np.ndarray) -> np.ndarray:

@@ -88,9 +88,8 @@ def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: 
     presence = block.presence(y, weight, n_classes, threads)
     (energy,) = block.column_sums(squares, [weight], threads)
     (lengths,) = block.times(np.ones((1, block.n_tokens), block.dtype), threads)
-    mass = float(
-        (lengths * weight.astype(np.float64)).sum()
-    )  # not a dot product: its bits would depend on the threads of BLAS
+    # not a dot product: its bits would depend on the threads of BLAS
+    mass = float((lengths * weight.astype(np.float64)).sum())
     documents: Float = np.bincount(y, weight, n_classes).astype(np.float64)
     return Statistics(presence, energy, mass, documents)
 
