@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from keytokens.text import MASK, Limits, Vocabulary, build, count, spans
+from keytokens.text import MASK, Limits, Vocabulary, build, count, pieces, spans
 from keytokens.text.building import find
 from keytokens.text.counts import PIECE
 from keytokens.text.words import key_of
@@ -145,8 +145,10 @@ def test_build_and_count_hostile_texts(texts, limits):
 @pytest.mark.parametrize(
     "limits", [Limits((1, 3), (1, 2)), Limits((2, 4), (2, 3)), Limits((1, 2), (1, 2), max_tokens=30)], ids=repr
 )
-def test_many_pieces(limits):
+def test_many_pieces(monkeypatch, limits):
+    monkeypatch.setattr(pieces, "_CHARACTERS", 1_000)
     texts = chatter(2 * PIECE + 57, seed=1, longest=5)
+    assert len(pieces.slices(texts)) > 5
     texts[PIECE:PIECE] = ["only in this piece"] * 3
     check(texts, limits)
 
