@@ -72,7 +72,11 @@ def keep_freed_memory(size: int = _KEPT) -> None:
 
 
 def on_own_pages(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """An array with anything in it, for a long time: what malloc lays among others leaves gaps when it goes."""
+    """An array with anything in it, for a long time: what malloc lays among others leaves gaps when it goes.
+
+    The pages are small ones: on a machine that borrows its memory from a host, the first touch of huge ones costs six
+    times as much, and no fit was slower with small ones.
+    """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _OWN_PAGES:
         return np.empty(shape, dtype)

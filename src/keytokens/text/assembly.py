@@ -53,15 +53,14 @@ class Entries:
     counts: NDArray[np.unsignedinteger[Any]]
 
     def only(self, kept: NDArray[np.bool_]) -> Entries:
-        """With the rows of these nodes only; `nodes` have been chosen already."""
+        """Those of some of the nodes."""
         spread = np.repeat(kept, self.frequency)
-        return Entries(self.nodes, self.frequency[kept], self.rows[spread], self.counts[spread])
+        return Entries(self.nodes[kept], self.frequency[kept], self.rows[spread], self.counts[spread])
 
     def in_columns(self, column: Ids) -> Entries:
         """The same with columns for nodes, without those that have none."""
-        columns = column[self.nodes]
-        kept = columns >= 0
-        found = replace(self, nodes=columns[kept])
+        found = replace(self, nodes=column[self.nodes])
+        kept = found.nodes >= 0
         return found if kept.all() else found.only(kept)
 
     def of_rows(self, first: int, last: int) -> Entries:

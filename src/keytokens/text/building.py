@@ -81,7 +81,7 @@ class _Tally:
             return Entries(nodes, self.frequency, self.rows, self.counts)
         place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
         kept = keys[place] == self.keys
-        nodes = place[kept].astype(np.int32) + np.int32(first)
+        nodes = place.astype(np.int32) + np.int32(first)
         return Entries(nodes, self.frequency, self.rows, self.counts).only(kept)
 
 
