@@ -98,7 +98,8 @@ def test_closing_ends_what_waits_and_what_runs(tmp_path):
         runs = Runs(store, Limits())
         ids = [runs.start(spec(upload)) for _ in range(3)]
         listeners = [asyncio.create_task(last_state(runs, id)) for id in ids]
-        await asyncio.sleep(0.3)
+        while store.run(ids[0])["state"] != "running":
+            await asyncio.sleep(0.01)
         await runs.close()
         assert await asyncio.wait_for(asyncio.gather(*listeners), 20) == ["interrupted"] * 3
         with pytest.raises(Busy, match="about to end"):
