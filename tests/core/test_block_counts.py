@@ -66,7 +66,7 @@ def test_products(shape, density, turn):
 @given(st.integers(0, 30), st.integers(0, 12), st.floats(0, 1), st.integers(0, 99))
 def test_slices_cover_every_row_once(n, V, density, seed):
     C = random_matrix((n, V), density, seed)
-    parts = counts._parts(C, counts._slice_bounds(C.indptr))
+    parts = counts._parts(C, counts.slices_of_block(C.indptr))
     assert sum(part.shape[0] for part in parts) == n
     assert len(parts) <= counts._SLICES
     if parts:
@@ -76,7 +76,7 @@ def test_slices_cover_every_row_once(n, V, density, seed):
 def test_slices_share_the_work():
     """The heaviest holds little more than its share, and none is a copy."""
     C = random_matrix((4000, 20))
-    parts = counts._parts(C, counts._slice_bounds(C.indptr))
+    parts = counts._parts(C, counts.slices_of_block(C.indptr))
     sizes = [part.nnz for part in parts]
     assert len(sizes) == counts._SLICES
     assert max(sizes) < 1.1 * sum(sizes) / len(sizes)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from keytokens.text import Limits, Vocabulary, build, building, shards
+from keytokens.text import Limits, Vocabulary, build, building, pieces, shards
 from keytokens.text.building import Grams, merged, packed
+from keytokens.text.tables import Ids
 
 from .reference import HOSTILE
 
@@ -25,8 +28,8 @@ limits_of_a_fit = st.builds(
 )
 
 
-def built(parts: list[list[str]], limits: Limits, n_ranges: int) -> tuple[Vocabulary, sparse.csr_matrix]:
-    """As a cluster does it, each step of each shard by itself."""
+def built(parts: list[list[str]], limits: Limits, n_ranges: int) -> tuple[Vocabulary, list[shards.Entered], Ids]:
+    """As a cluster does it, each step of each shard by itself: the vocabulary, the shards, the column of every node."""
     readings = [shards.read_shard(part) for part in parts]
     words = shards.merge_words([shards.words_of(reading) for reading in readings])
     numbering = shards.number_words(words)
@@ -42,22 +45,52 @@ def built(parts: list[list[str]], limits: Limits, n_ranges: int) -> tuple[Vocabu
         level = shards.level_of(grams) if limits.looks_up(order) else None  # one for all shards
         now = [shards.advance(shard, grams[-1], limits, level) for shard in now]
     column = shards.columns(grams, limits, words.n_texts)
-    rows = [shards.rows_of(shard, column, lambda counts: counts) for shard in now]
-    return shards.vocabulary(words, [found.keys for found in grams], column), sparse.vstack(rows, "csr")
+    found = shards.vocabulary(words, [one.keys for one in grams], column)
+    return found, [shards.entered(shard) for shard in now], column
+
+
+def equal(one: sparse.csr_matrix, other: sparse.csr_matrix) -> None:
+    assert one.shape == other.shape
+    assert one.dtype == other.dtype == np.float32
+    for name in ("indptr", "indices", "data"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
 
 
 @given(st.lists(texts_of_a_shard, min_size=1, max_size=5), limits_of_a_fit, st.integers(1, 4))
 @example([[], ["a b a", "b a"]], Limits(), 2)
 @example([[]], Limits(), 3)
 def test_shards_give_what_all_texts_give(parts, limits, n_ranges):
-    vocabulary, counts = built(parts, limits, n_ranges)
+    vocabulary, texts, column = built(parts, limits, n_ranges)
     whole, expected = build([text for part in parts for text in part], limits)
     assert vocabulary.tokens == whole.tokens
     assert vocabulary.words == whole.words
-    assert counts.shape == expected.shape
-    assert counts.dtype == expected.dtype == np.float32
-    for name in ("indptr", "indices", "data"):
-        assert getattr(counts, name).tolist() == getattr(expected, name).tolist()
+    rows = [shards.by_text(one, column, lambda counts: counts) for one in texts]
+    equal(sparse.vstack(rows, "csr"), expected)
+    sizes = [shards.row_sizes(one, column) for one in texts]
+    assert np.concatenate(sizes).tolist() == np.diff(expected.indptr).tolist()
+
+
+@given(st.lists(texts_of_a_shard, min_size=1, max_size=5), limits_of_a_fit, st.lists(st.integers(0, 25), max_size=4))
+@example([["a b", "a b a"], [], ["b a", "a b", "c"]], Limits(), [1, 4])
+def test_blocks_of_texts_from_several_shards(parts, limits, cuts):
+    """Whatever pieces and shards a block begins and ends in, text by text and token by token."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "_CHARACTERS", 8)
+        _, texts, column = built(parts, limits, 2)
+    n_texts = sum(map(len, parts))
+    _, expected = build([text for part in parts for text in part], limits)
+    starts = np.cumsum([0, *map(len, parts)]).tolist()
+    for first, last in pairwise(sorted({0, n_texts, *(cut for cut in cuts if cut < n_texts)})):
+        own = [
+            (one, max(first, begin) - begin, min(last, end) - begin)
+            for one, (begin, end) in zip(texts, pairwise(starts), strict=True)
+            if max(first, begin) < min(last, end)
+        ]
+        some = shards.some_texts(own)
+        equal(shards.by_text(some, column, np.square), expected[first:last].multiply(expected[first:last]).tocsr())
+        bounds = sorted({0, (last - first) // 2, last - first})
+        (slices,) = shards.by_token(some, column, lambda _, own=bounds: [own], np.square)
+        equal(sparse.hstack(slices, "csr"), expected[first:last].multiply(expected[first:last]).T.tocsr())
 
 
 @pytest.mark.parametrize("times", [1, 2**14 - 1, 2**14, 2**14 + 1, 2**14 * 3, 100_000])

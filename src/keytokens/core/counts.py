@@ -42,6 +42,7 @@ __all__ = [
     "layout",
     "present",
     "slice_bounds",
+    "slices_of_block",
     "squares",
     "weigh",
 ]
@@ -87,7 +88,7 @@ class Block:
     @classmethod
     def of(cls, rows: sparse.csr_matrix, turn: bool = False, let_go: Callable[[], None] | None = None) -> Block:
         """Documents as rows, whose entries are sorted: these very arrays, or, with `turn`, token by token."""
-        slices = list(map(_turned, _parts(rows, _slice_bounds(rows.indptr))))
+        slices = list(map(_turned, _parts(rows, slices_of_block(rows.indptr))))
         return cls([part.tocsr() for part in slices] if turn else slices, let_go)
 
     def __len__(self) -> int:
@@ -270,11 +271,11 @@ def block_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
 def slice_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[list[int]]:
     """For each block where its slices begin, and where the last one ends."""
     blocks = pairwise(block_bounds(pointer))
-    return [[i + at for at in _slice_bounds(pointer[i : j + 1] - pointer[i])] for i, j in blocks]
+    return [[i + at for at in slices_of_block(pointer[i : j + 1] - pointer[i])] for i, j in blocks]
 
 
-def _slice_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
-    """Of one block."""
+def slices_of_block(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
+    """Where the slices of one block begin, and the number of its documents."""
     return _bounds(pointer, _SLICES)
 
 

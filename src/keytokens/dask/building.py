@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
-from scipy import sparse
 
-from ..core.counts import COUNTS
 from ..text import Limits, Vocabulary
 from ..text import shards as steps
-from ..text.building import Grams, Shard
+from ..text.building import Grams
 from ..text.tables import Ids
 from .cluster import Cluster
 from .collections import checked_part
@@ -34,19 +32,20 @@ _LONG = 4  # words in an n-gram: from here on it is worth a wait to see whether 
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """The counts of all texts: their rows on the workers, the size of every row here."""
+    """All texts, entered: on the workers, in shards; how many tokens each of them has is known here."""
 
     vocabulary: Vocabulary
-    matrices: list[Future]
-    sizes: list[NDArray[np.int32]]  # entries of each row, by matrix
+    column: Future  # of every node
+    shards: list[Future]
+    sizes: list[NDArray[np.int32]]  # tokens of each text, by shard
 
     @property
     def n_texts(self) -> int:
         return sum(map(len, self.sizes))
 
 
-def build_on(cluster: Cluster, parts: list[Future], limits: Limits, counts: str) -> Built:
-    """`text.build` of texts in parts, weighed."""
+def build_on(cluster: Cluster, parts: list[Future], limits: Limits) -> Built:
+    """`text.find` of texts in parts."""
     readings = cluster.run_each(_read, _shards(parts, _SHARDS * len(cluster.workers)))
     words = _merged_words(cluster, readings)
     numbering = cluster.run(steps.number_words, words, at=0)
@@ -59,12 +58,11 @@ def build_on(cluster: Cluster, parts: list[Future], limits: Limits, counts: str)
         if order >= _LONG and not cluster.gather(cluster.run(_how_many, grams[-1], at=0)):
             break  # nothing longer either
     column = cluster.run(_columns, grams, limits, words, at=0)
-    matrices = cluster.run_each(_rows, shards, column, counts)
-    sizes = cluster.run_each(_row_sizes, matrices)
-    del shards
+    shards = cluster.run_each(steps.entered, shards)
+    sizes = cluster.run_each(steps.row_sizes, shards, column)
     keys = [cluster.run(attrgetter("keys"), one, at=0) for one in grams]
-    vocabulary = steps.vocabulary(*cluster.gather([words, keys, column]))  # while the workers write their rows
-    return Built(vocabulary, matrices, cluster.gather(sizes))
+    vocabulary = steps.vocabulary(*cluster.gather([words, keys, column]))  # while the workers measure the texts
+    return Built(vocabulary, column, shards, cluster.gather(sizes))
 
 
 def _shards(parts: list[Future], most: int) -> list[list[tuple[int, Future]]]:
@@ -116,11 +114,3 @@ def _how_many(grams: Grams) -> int:
 
 def _columns(grams: Sequence[Grams], limits: Limits, words: steps.WordCounts) -> Ids:
     return steps.columns(grams, limits, words.n_texts)
-
-
-def _rows(shard: Shard, column: Ids, counts: str) -> sparse.csr_matrix:
-    return steps.rows_of(shard, column, COUNTS[counts])
-
-
-def _row_sizes(matrix: sparse.csr_matrix) -> NDArray[np.int32]:
-    return np.diff(matrix.indptr).astype(np.int32)

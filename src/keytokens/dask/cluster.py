@@ -20,8 +20,9 @@ from ..core.prior import Statistics
 from ..errors import KeyTokensError, refusal
 from ..parallel import keep_freed_memory
 from ..text.building import Grams, Shard
-from ..text.shards import LentShelf, Numbering, WordCounts
+from ..text.shards import Entered, LentShelf, Numbering, WordCounts
 from ..text.vocabulary import Level
+from .sharing import can_share
 
 __all__ = ["LOST", "Cluster", "present_client"]
 
@@ -34,12 +35,13 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt
 _MOST_KEPT = 31 << 20  # bytes of an array that malloc may keep: it goes up to 32 MB
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Cluster:
     """A client and the workers that it sees; the data lie on them in order, an equal share on each."""
 
     client: Any
     workers: list[str]
+    shares: bool = False  # arrays of this process with the workers, and theirs with each other
 
     @classmethod
     def of(cls, client: Any) -> Cluster:
@@ -47,7 +49,9 @@ class Cluster:
         keep_freed_memory(_MOST_KEPT)  # the vectors of a step are the same size again and again
         client.wait_for_workers(1, timeout=_WAIT)
         client.run(_keep_freed_memory, on_error="ignore")
-        return cls(client, sorted(client.nthreads()))
+        cluster = cls(client, sorted(client.nthreads()))
+        cluster.shares = cluster.near and can_share(client)
+        return cluster
 
     def run(self, work: Callable[..., Any], *given: Any, at: float) -> Future:
         """`work` on the worker that has the data at this place, from 0 to 1; on another one if that is gone."""
@@ -122,7 +126,7 @@ def _bytes(item: Any) -> int:
     return int(item.nbytes) if isinstance(item, np.ndarray) else int(sizeof(item))
 
 
-for _kind in (LentShelf, Shard, Grams, Numbering, WordCounts, Parameters, Sums, Statistics):
+for _kind in (LentShelf, Shard, Entered, Grams, Numbering, WordCounts, Parameters, Sums, Statistics):
     sizeof.register(_kind, _bytes)
 sizeof.register(Block, lambda block: sum(map(sizeof, block.slices)))
 sizeof.register(Level, lambda level: _bytes(level.keys) + _bytes(level.table))

@@ -92,7 +92,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
     ) -> DaskKeyTokenClassifier:
         if not parts:
             raise refusal("fit", "texts", "hold at least one token within the limits", "no texts at all")
-        built = build_on(cluster, parts, self._limits(), self.counts)
+        built = build_on(cluster, parts, self._limits())
         del parts
         classes, codes = codes_of(cluster.gather(labels), relabel)
         check_length(len(codes), built.n_texts)
@@ -104,7 +104,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         named = classes[codes] if isinstance(self.class_weight, dict) else codes
         weight = class_weighted(self.class_weight, named, weight).astype(np.float32)
-        data = training_set(cluster, built, codes, weight, len(classes), self._threads, self.threads)
+        data = training_set(cluster, built, self.counts, codes, weight, len(classes), self._threads, self.threads)
         del built
         self._learn(data, classes, warm, vocabulary_=vocabulary)
         return self

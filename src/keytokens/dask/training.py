@@ -13,16 +13,17 @@ import distributed
 import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ..core.attention import Parameters, Sums
-from ..core.counts import Block, Float, block_bounds, by_token, layout
+from ..core.counts import COUNTS, Block, Float, block_bounds, by_token, layout, slices_of_block
 from ..core.losses import Labels
 from ..parallel import TreeSum
-from ..text.counts import matrix_of
+from ..text import shards as steps
+from ..text.tables import Ids
 from ..training import TrainingSet, means_of
 from .building import Built
 from .cluster import LOST, Cluster
+from .sharing import GoneError, Lent, Shared
 
 __all__ = ["ClusterSet", "aligned", "training_set"]
 
@@ -43,15 +44,15 @@ class ClusterSet(TrainingSet):
 
     def means(self, theta: Parameters) -> Float:
         def once() -> Float:
-            there = _sent_parameters(self.cluster, theta)
+            there = _spread(self.cluster, theta)
             found = []
             for number, held in enumerate(self.held):
                 at = number / len(self.held)
-                own = there[self.cluster.number(at)]
+                own = there.copies[self.cluster.number(at)]
                 found.append(self.cluster.run(_means, held, own, self.own_threads, at=at))
             return np.concatenate(self.cluster.gather(found), axis=1)
 
-        return _again_if_lost(once)
+        return self._again_if_lost(once)
 
     def _sum(self, of: Callable[..., Any], *given: Any, room: Float | None = None) -> Any:
         """Every worker sums aligned groups of its blocks; these are nodes of the tree that one machine would make.
@@ -60,21 +61,29 @@ class ClusterSet(TrainingSet):
         """
 
         def once() -> Any:
-            n_workers = len(self.cluster.workers)
-            there = [
-                _sent_parameters(self.cluster, one) if isinstance(one, Parameters) else [one] * n_workers
-                for one in given
-            ]
+            there = [_spread(self.cluster, one) for one in given]
             tree: TreeSum[_Node] = TreeSum()
             for rank, first in self._groups():
                 at = first / len(self.held)
                 blocks = self.held[first : first + (1 << rank)]
-                own = [copies[self.cluster.number(at)] for copies in there]
-                node = self.cluster.run(_sum_of_group, blocks, of, own, self.own_threads, at=at)
+                own = [one.copies[self.cluster.number(at)] for one in there]
+                node = self.cluster.run(_sum_of_group, blocks, of, own, self.own_threads, self.cluster.shares, at=at)
                 tree.add(_Node(self.cluster, (node,), at), rank)
-            return _together(self.cluster.gather(tree.total().parts), room)
+            last = tree.total().parts  # what they share can be read as long as these futures live
+            return _together(self.cluster.gather(last), room)
 
-        return _again_if_lost(once)
+        return self._again_if_lost(once)
+
+    def _again_if_lost(self, work: Callable[[], Part]) -> Part:
+        """What is lost with a worker is made again by the scheduler; where it gives up, the sum is begun anew."""
+        for _ in range(_TRIES - 1):
+            try:
+                return work()
+            except LOST:
+                continue
+            except GoneError:  # an owner has died, or a worker has come from elsewhere
+                self.cluster.shares = False
+        return work()
 
     def _groups(self) -> Iterator[tuple[int, int]]:
         n_workers, n_blocks = len(self.cluster.workers), len(self.held)
@@ -115,12 +124,31 @@ class _Node:
 
 def _together(parts: Sequence[Any], room: Float | None) -> Any:
     """One sum, or two; with `room`, the rows of two are written there at once."""
+    if isinstance(parts[0], _LentSums):
+        return _read_together(parts, room)
     if room is None:
         return _aligned(functools.reduce(operator.add, parts))
     if len(parts) == 1:
         return parts[0]
     one, other = parts
     return Sums(one.loss + other.loss, np.add(one.rows, other.rows, out=room), one.c + other.c)
+
+
+@dataclass(frozen=True, eq=False)
+class _LentSums:
+    """Sums whose rows other processes read where they are."""
+
+    loss: float
+    rows: Lent | Shared
+    c: Float
+
+
+def _read_together(parts: Sequence[_LentSums], room: Float | None = None) -> Sums:
+    first, *others = parts
+    total = Sums(first.loss, first.rows.copy() if room is None else first.rows.read(room), first.c)
+    for part in others:
+        total = total + Sums(part.loss, part.rows.read(), part.c)
+    return total
 
 
 def _aligned(item: Any) -> Any:
@@ -135,40 +163,32 @@ def _aligned(item: Any) -> Any:
     return item
 
 
-def _again_if_lost(work: Callable[[], Part]) -> Part:
-    """What is lost with a worker is made again by the scheduler; where it gives up, the sum is begun anew."""
-    for _ in range(_TRIES - 1):
-        try:
-            return work()
-        except LOST:
-            continue
-    return work()
-
-
 def training_set(
     cluster: Cluster,
     built: Built,
+    counts: str,
     y: NDArray[np.intp],
     weight: Float,
     n_classes: int,
     threads: int,
     own_threads: int | None,
 ) -> ClusterSet:
-    """The blocks that one machine would cut, each on one worker; their rows may come from several matrices."""
+    """The blocks that one machine would cut, each on one worker; their texts may come from several shards."""
     pointer = np.concatenate([[0], np.cumsum(np.concatenate(built.sizes), dtype=np.int64)])
     bounds = block_bounds(pointer)
     starts = np.cumsum([0, *map(len, built.sizes)]).tolist()
+    turn = by_token(len(built.vocabulary), n_classes)
     narrow = y.astype(np.min_scalar_type(n_classes))
     held: list[Future] = []
     for first, last in pairwise(bounds):
         at = len(held) / (len(bounds) - 1)
         parts = [
-            (matrix, max(first, begin) - begin, min(last, end) - begin)
-            for matrix, (begin, end) in zip(built.matrices, pairwise(starts), strict=True)
+            (shard, max(first, begin) - begin, min(last, end) - begin)
+            for shard, (begin, end) in zip(built.shards, pairwise(starts), strict=True)
             if max(first, begin) < min(last, end)
         ]
         own_y, own_weight = (_sent(cluster, array[first:last], at) for array in (narrow, weight))
-        held.append(cluster.run(_block, parts, own_y, own_weight, len(built.vocabulary), n_classes, at=at))
+        held.append(cluster.run(_block, parts, built.column, counts, turn, own_y, own_weight, own_threads, at=at))
     ends = bounds[1:-1]
     sizes = built.vocabulary.sizes
     return ClusterSet(
@@ -191,17 +211,31 @@ def _sent(cluster: Cluster, array: NDArray[Any], at: float) -> list[Any]:
     return [cluster.run(_itself, array[i : i + _PART], at=at) for i in range(0, len(array), _PART)]
 
 
-def _sent_parameters(cluster: Cluster, theta: Parameters) -> list[Future]:
-    """On every worker: the first gets a and the second B, they exchange them, and each hands them on to two others."""
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """What every worker has a copy of, or will have; `lent` can be read as long as this lives."""
+
+    copies: list[Any]
+    lent: Sequence[Lent] = ()
+
+
+def _spread(cluster: Cluster, item: Any) -> _Spread:
+    """On every worker. Parameters are shared, or the first gets a and the second B, they exchange them, and each hands
+    them on to two others."""
     n_workers = len(cluster.workers)
+    if not isinstance(item, Parameters):
+        return _Spread([item] * n_workers)
     places = [(number + 0.5) / n_workers for number in range(n_workers)]
-    a = _sent(cluster, theta.a, places[0])
-    B = _sent(cluster, theta.B.ravel(order=layout(len(theta.B) + 1)), places[:2][-1])
-    given = a, B, theta.B.shape, theta.c, theta.empty, theta.log_sink
-    copies = [cluster.run(_parameters, *given, at=at) for at in places[:2]]
+    a, B = item.a, item.B.ravel(order=layout(len(item.B) + 1))
+    rest = item.B.shape, item.c, item.empty, item.log_sink
+    if cluster.shares:
+        lent = [Lent(np.ascontiguousarray(array)) for array in (a, B)]
+        return _Spread([cluster.run(_parameters, *([one] for one in lent), *rest, at=at) for at in places], lent)
+    given = _sent(cluster, a, places[0]), _sent(cluster, B, places[:2][-1])
+    copies = [cluster.run(_parameters, *given, *rest, at=at) for at in places[:2]]
     for number, at in enumerate(places[2:], start=2):
         copies.append(cluster.run(_itself, copies[number // 2 - 1], at=at))
-    return copies
+    return _Spread(copies)
 
 
 # On the workers ------------------------------------------------------------------------------------------------------
@@ -212,6 +246,8 @@ def _itself(given: Any) -> Any:
 
 
 def _received(parts: Sequence[Any]) -> NDArray[Any]:
+    if len(parts) == 1 and isinstance(parts[0], Lent | Shared):
+        return parts[0].read()
     arrays = [np.full(part[1], part[0]) if isinstance(part, tuple) else part for part in parts]
     return np.concatenate(arrays)
 
@@ -223,36 +259,46 @@ def _parameters(
 
 
 def _block(
-    parts: Sequence[tuple[sparse.csr_matrix, int, int]],
+    parts: Sequence[tuple[steps.Entered, int, int]],
+    column: Ids,
+    counts: str,
+    turn: bool,
     y: Sequence[Any],
     weight: Sequence[Any],
-    n_columns: int,
-    n_classes: int,
+    threads: int | None,
 ) -> Held:
-    """One block of the rows first .. last - 1 of each matrix."""
-    indices, data, sizes = [], [], []
-    for matrix, first, last in parts:
-        i, j = matrix.indptr[first], matrix.indptr[last]
-        indices.append(matrix.indices[i:j])
-        data.append(matrix.data[i:j])
-        sizes.append(np.diff(matrix.indptr[first : last + 1]))
-    rows = matrix_of(np.concatenate(indices), np.concatenate(data), np.concatenate(sizes), n_columns)
-    return Block.of(rows, by_token(n_columns, n_classes)), _received(y).astype(np.intp), _received(weight)
+    """One block of the texts first .. last - 1 of each shard."""
+    texts, weigh, own = steps.some_texts(parts), COUNTS[counts], _threads(threads)
+    if turn:
+        (slices,) = steps.by_token(texts, column, lambda before: [slices_of_block(before)], weigh, own)
+        block = Block(slices)
+    else:
+        block = Block.of(steps.by_text(texts, column, weigh, own))
+    return block, _received(y).astype(np.intp), _received(weight)
 
 
 def _threads(asked: int | None) -> int:
     return asked or int(distributed.get_worker().state.nthreads)
 
 
-def _sum_of_group(held: Sequence[Held], of: Callable[..., Any], given: Sequence[Any], threads: int | None) -> Any:
+def _sum_of_group(
+    held: Sequence[Held], of: Callable[..., Any], given: Sequence[Any], threads: int | None, share: bool
+) -> Any:
     tree: TreeSum[Any] = TreeSum()
     for block, y, weight in held:
         tree.add(of(block, y, weight, *given, _threads(threads)))
-    return tree.total()
+    total = tree.total()
+    return _lent(total) if share and isinstance(total, Sums) else total
+
+
+def _lent(sums: Sums) -> _LentSums:
+    return _LentSums(sums.loss, Lent(sums.rows), sums.c)
 
 
 def _added(one: Any, other: Any) -> Any:
     """Sums are written over their first part, which may be needed again: that is a copy."""
+    if isinstance(one, _LentSums):
+        return _lent(_read_together((one, other)))
     if isinstance(one, Sums):
         one = Sums(one.loss, one.rows.copy(order="K"), one.c)
     return one + other

@@ -5,7 +5,7 @@ merged somewhere and comes back as a numbering:
 
     texts -> readings -> words of a shard         merge_words, number_words
           -> tallies of n words -> ranges         merge_ranges, join_ranges      for n = 1, 2, ...
-          -> rows of counts
+          -> entries                              columns, block by block counts
 
 A function changes nothing that it is given, so that any step may be made again, by any other machine. What is merged
 are sums of integers and sorted sets: the answer is that of `build`, whatever the shards.
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .assembly import MemoryRoom, Weigh, assemble
+from .assembly import Cut, Entries, MemoryRoom, Weigh, assemble, assemble_by_token
 from .building import (
     Grams,
     Limits,
@@ -37,26 +37,31 @@ from .building import (
 )
 from .numbering import Piece, Reading, most_frequent_first, rank_of, read_piece
 from .pieces import made, slices
-from .shelves import Item, MemoryShelf
+from .shelves import Item, MemoryShelf, Shelf
 from .tables import Ids, Keys, factorise
 from .vocabulary import Level, Vocabulary
 
 __all__ = [
+    "Entered",
     "LentShelf",
     "Numbering",
     "WordCounts",
     "advance",
     "begin",
     "bounds",
+    "by_text",
+    "by_token",
     "columns",
     "cut",
+    "entered",
     "join_ranges",
     "level_of",
     "merge_ranges",
     "merge_words",
     "number_words",
     "read_shard",
-    "rows_of",
+    "row_sizes",
+    "some_texts",
     "vocabulary",
     "words_of",
 ]
@@ -184,9 +189,53 @@ def columns(grams: Sequence[Grams], limits: Limits, n_texts: int) -> Ids:
     return choose([found.texts for found in grams], limits, n_texts)
 
 
-def rows_of(shard: Shard, column: Ids, weigh: Weigh, threads: int = 1) -> sparse.csr_matrix:
-    """The counts of a shard, weighed."""
-    return assemble(shard.entries, shard.sizes, column, threads, MemoryRoom, weigh)[0]
+@dataclass(frozen=True, eq=False)
+class Entered:
+    """Texts whose n-grams are all entries: these by n and piece, and the texts of each piece."""
+
+    entries: tuple[Shelf[Entries], ...]
+    sizes: list[int]
+
+
+def entered(shard: Shard) -> Entered:
+    """A shard that has gone through all orders; its words are not needed any more."""
+    return Entered(shard.entries, shard.sizes)
+
+
+def row_sizes(texts: Entered, column: Ids) -> NDArray[np.int32]:
+    """The number of tokens in each text."""
+    found = []
+    for at, size in enumerate(texts.sizes):
+        parts = [shelf.get(at).in_columns(column).rows for shelf in texts.entries]
+        found.append(sum((np.bincount(rows, minlength=size) for rows in parts), np.zeros(size, np.intp)))
+    return np.concatenate([np.empty(0, np.intp), *found]).astype(np.int32)
+
+
+def some_texts(parts: Sequence[tuple[Entered, int, int]]) -> Entered:
+    """Texts first .. last - 1 of each part, one part after the other."""
+    sizes: list[int] = []
+    shelves: list[Shelf[Entries]] = [LentShelf(Entries) for _ in parts[0][0].entries]
+    for texts, first, last in parts:
+        begin = 0
+        for at, size in enumerate(texts.sizes):
+            i, j = max(first - begin, 0), min(last - begin, size)
+            begin += size
+            if i < j:
+                for shelf, entries in zip(shelves, texts.entries, strict=True):
+                    whole = entries.get(at)
+                    shelf.put(len(sizes), whole if j - i == size else whole.of_rows(i, j))
+                sizes.append(j - i)
+    return Entered(tuple(shelves), sizes)
+
+
+def by_text(texts: Entered, column: Ids, weigh: Weigh, threads: int = 1) -> sparse.csr_matrix:
+    """As `Found` has it."""
+    return assemble(texts.entries, texts.sizes, column, threads, MemoryRoom, weigh)[0]
+
+
+def by_token(texts: Entered, column: Ids, cut: Cut, weigh: Weigh, threads: int = 1) -> list[list[sparse.csr_matrix]]:
+    """As `Found` has it."""
+    return assemble_by_token(texts.entries, texts.sizes, column, cut, threads, weigh)
 
 
 def vocabulary(found: WordCounts, grams: Sequence[Keys], column: Ids) -> Vocabulary:
