@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter, getitem
-from typing import Any
 
 import numpy as np
 from distributed import Future
@@ -21,7 +20,7 @@ from ..text import shards as steps
 from ..text.building import Grams
 from ..text.tables import Ids
 from .cluster import Cluster
-from .collections import checked_part
+from .collections import Sealed, checked_part
 
 __all__ = ["Built", "build_on"]
 
@@ -104,8 +103,8 @@ def _advanced(cluster: Cluster, shards: list[Future], grams: list[Future], limit
 # On the workers ------------------------------------------------------------------------------------------------------
 
 
-def _read(parts: Sequence[tuple[int, Any]]) -> steps.Readings:
-    return steps.read_shard([text for number, part in parts for text in checked_part("fit", part, number)])
+def _read(parts: Sequence[tuple[int, Sealed]]) -> steps.Readings:
+    return steps.read_shard([text for number, part in parts for text in checked_part("fit", part.content, number)])
 
 
 def _how_many(grams: Grams) -> int:

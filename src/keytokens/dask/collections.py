@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
+from dask.sizeof import sizeof
 from distributed import Future
 from numpy.typing import NDArray
 
@@ -21,6 +22,7 @@ from .cluster import Cluster
 __all__ = [
     "Coded",
     "Relabel",
+    "Sealed",
     "check_length",
     "checked_part",
     "code",
@@ -60,13 +62,24 @@ def parts_of(owner: str, name: str, given: Any) -> list[Any]:
     return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
 
 
+@dataclass(frozen=True, eq=False)
+class Sealed:
+    """A partition that goes from worker to worker in one message: dask sends a list of strings one by one."""
+
+    content: Any
+
+
+sizeof.register(Sealed, lambda part: int(sizeof(part.content)))
+
+
 def futures_of(cluster: Cluster, parts: list[Any]) -> list[Future]:
-    """Each part on the worker that will need it, as results that can be computed again."""
+    """Each part, sealed, on the worker that will need it, as results that can be computed again."""
     n_workers, found = len(cluster.workers), []
     for number, worker in enumerate(cluster.workers):
         own = parts[number * len(parts) // n_workers : (number + 1) * len(parts) // n_workers]
         found += cluster.client.compute(own, workers=[worker], allow_other_workers=True)
-    return found
+    # where they are: an idle worker may have taken some from a busy one
+    return [cluster.client.submit(Sealed, part, pure=False) for part in found]
 
 
 def put_texts(cluster: Cluster, texts: Iterable[str]) -> list[Future]:
@@ -75,11 +88,7 @@ def put_texts(cluster: Cluster, texts: Iterable[str]) -> list[Future]:
     They go as arguments of tasks, not as bare data: the scheduler can send them again if a worker is lost. Small parts,
     because it warns of large ones.
     """
-    return [cluster.client.submit(_itself, piece, pure=False) for piece in grouped(texts)]
-
-
-def _itself(part: Any) -> Any:
-    return part
+    return [cluster.client.submit(Sealed, piece, pure=False) for piece in grouped(texts)]
 
 
 def checked_part(owner: str, part: Any, number: int) -> list[str]:
@@ -110,10 +119,14 @@ def code(labels: Any) -> Coded:
     return Coded([label for _, label in known], np.array(numbers, np.min_scalar_type(len(known))))
 
 
+def _code(labels: Sealed) -> Coded:
+    return code(labels.content)
+
+
 def coded(cluster: Cluster, labels: Any) -> list[Any]:
     """Labels in numbers, part by part, here or on the workers."""
     if is_lazy(labels):
-        return cluster.run_each(code, futures_of(cluster, parts_of("fit", "labels", labels)))
+        return cluster.run_each(_code, futures_of(cluster, parts_of("fit", "labels", labels)))
     if isinstance(labels, (str, bytes)):
         raise refusal("fit", "labels", "be a list, one label a text", labels)
     return [code(labels)]
@@ -142,4 +155,4 @@ def weights_of(cluster: Cluster, given: Any) -> Float | None:
     if not is_lazy(given):
         return given
     parts = cluster.gather(futures_of(cluster, parts_of("fit", "sample_weight", given)))
-    return np.concatenate([np.asarray(part, np.float64) for part in parts])
+    return np.concatenate([np.asarray(part.content, np.float64) for part in parts])
