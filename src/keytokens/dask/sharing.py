@@ -41,7 +41,7 @@ class Shared:
 
     def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """It, written into `out` if that is given: an array of its kind."""
-        out = self._room() if out is None else out
+        out = np.empty(self.shape, self.dtype, self.order) if out is None else out
         try:
             with open(f"/proc/{self.process}/fd/{self.file}", "rb", buffering=0) as file:
                 whole = file.read(_SIGN) == self.sign and _filled(file, _bytes(out, self.order))
@@ -53,9 +53,6 @@ class Shared:
 
     def copy(self) -> NDArray[Any]:
         return self.read()
-
-    def _room(self) -> NDArray[Any]:
-        return np.empty(self.shape, self.dtype, self.order)
 
 
 class Lent:
@@ -90,12 +87,17 @@ class Lent:
         return Shared(os.getpid(), file, sign, self.array.shape, self.array.dtype.str, order)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        with self._lock:  # written once, whoever asks first
-            return Shared, astuple(self._shared)
+        try:
+            with self._lock:  # written once, whoever asks first
+                return Shared, astuple(self._shared)
+        except OSError:  # no more files, or no more memory for them: it travels after all
+            return Lent, (self.array,)
 
 
 def _bytes(array: NDArray[Any], order: Literal["C", "F"]) -> memoryview:
     """The memory of an array that lies in one piece."""
+    if not array.size:  # nothing cannot be cast
+        return memoryview(b"")
     return (array.T if order == "F" else array).data.cast("B")
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import distributed
 import numpy as np
+from dask.sizeof import sizeof
 from distributed import Future
 from numpy.typing import NDArray
 
@@ -141,6 +142,9 @@ class _LentSums:
     loss: float
     rows: Lent | Shared
     c: Float
+
+
+sizeof.register(_LentSums, lambda sums: int(sizeof(sums.rows)))
 
 
 def _read_together(parts: Sequence[_LentSums], room: Float | None = None) -> Sums:
