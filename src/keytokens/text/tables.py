@@ -60,39 +60,41 @@ def factorise(keys: Keys) -> tuple[NDArray[np.intp], Ids]:
 
 @dataclass(frozen=True, eq=False)
 class KeyTable:
-    """Distinct keys to numbers: open addressing, a quarter full at most."""
+    """Distinct keys to numbers: keys[i] has the number `start` + i. Open addressing, a quarter full at most."""
 
-    keys: Keys  # (slots,)
-    numbers: Ids  # (slots,) -1 where the slot is empty
+    keys: Keys
+    places: Ids  # (slots,) of a key in `keys`, -1 where the slot is empty
     bits: int
+    start: int
 
     @classmethod
-    def build(cls, keys: Keys, numbers: Ids) -> KeyTable:
+    def build(cls, keys: Keys, start: int = 0) -> KeyTable:
         bits = max(4, (4 * len(keys)).bit_length())
-        table = cls(np.zeros(1 << bits, np.uint64), np.full(1 << bits, -1, np.int32), bits)
-        slots, left = _slots(keys, bits, 0), np.arange(len(keys))
+        places = np.full(1 << bits, -1, np.int32)
+        slots, left = _slots(keys, bits, 0), np.arange(len(keys), dtype=np.int32)
         while len(left):
-            free = np.flatnonzero(table.numbers[slots] < 0)
-            table.keys[slots[free]] = keys[left[free]]  # several may write here: the last one stays
-            table.numbers[slots[free]] = numbers[left[free]]
-            lost = np.flatnonzero(table.numbers[slots] != numbers[left])
+            free = np.flatnonzero(places[slots] < 0)
+            places[slots[free]] = left[free]  # several may write here: the last one stays
+            lost = np.flatnonzero(places[slots] != left)
             left, slots = left[lost], (slots[lost] + 1) & ((1 << bits) - 1)
-        return table
+        return cls(keys if len(keys) else np.zeros(1, np.uint64), places, bits, start)  # keys[-1] must be there
 
     def find(self, keys: Keys) -> Ids:
         """The number of each key, -1 where it is unknown."""
         slots = _slots(keys, self.bits, 0)
-        numbers = self.numbers[slots]
-        taken = self.keys[slots] != keys
-        taken &= numbers >= 0  # another key sits here: try the next slot
+        places = self.places[slots]
+        taken = self.keys[places] != keys
+        taken &= places >= 0  # another key sits here: try the next slot
         on = taken.nonzero()[0]
         slots, wanted = slots[on], keys[on]
         while len(on):
             slots += 1
             slots &= (1 << self.bits) - 1
-            found = self.numbers[slots]
-            numbers[on] = found
-            taken = self.keys[slots] != wanted
+            found = self.places[slots]
+            places[on] = found
+            taken = self.keys[found] != wanted
             taken &= found >= 0
             on, slots, wanted = on[taken], slots[taken], wanted[taken]
-        return numbers
+        if self.start:
+            np.add(places, np.int32(self.start), out=places, where=places >= 0)
+        return places

@@ -30,7 +30,7 @@ class Level:
 
     @functools.cached_property
     def table(self) -> KeyTable:
-        return KeyTable.build(self.keys, np.arange(self.start, self.start + len(self.keys), dtype=np.int32))
+        return KeyTable.build(self.keys, self.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class Vocabulary:
 
     @functools.cached_property
     def _table(self) -> KeyTable:
-        return KeyTable.build(self.word_keys, np.arange(len(self.words), dtype=np.int32))
+        return KeyTable.build(self.word_keys)
 
     @functools.cached_property
     def _node_of_column(self) -> NDArray[np.intp]:
