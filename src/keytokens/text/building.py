@@ -388,7 +388,7 @@ def packed(found: Grams) -> Keys:
     many = np.flatnonzero(full)
     together = np.concatenate([high | rest, np.repeat(high[many] | _ROW, full[many].astype(np.intp))])
     if len(many):
-        together.sort()
+        together.sort(kind="stable")
     return together
 
 
@@ -409,7 +409,7 @@ def merged(packed: Sequence[Keys], least: int) -> Grams:
 
 
 def _merged(both: Keys, least: int) -> Grams:
-    both.sort()
+    both.sort(kind="stable")  # which finds the sorted arrays and merges them: a fifth of the time
     keys, texts = both >> _ROW_BITS, (both & _ROW).astype(np.int32) + np.int32(1)
     heads = run_starts(keys)
     if not len(heads):
