@@ -129,4 +129,4 @@ def _bytes(item: Any) -> int:
 for _kind in (LentShelf, Shard, Entered, Grams, Numbering, WordCounts, Parameters, Sums, Statistics):
     sizeof.register(_kind, _bytes)
 sizeof.register(Block, lambda block: sum(map(sizeof, block.slices)))
-sizeof.register(Level, lambda level: _bytes(level.keys) + _bytes(level.table))
+sizeof.register(Level, lambda level: _bytes(level.table))  # which holds the keys
