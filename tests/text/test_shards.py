@@ -37,7 +37,7 @@ def built(parts: list[list[str]], limits: Limits, n_ranges: int) -> tuple[Vocabu
     grams = []
     for order in limits.orders:
         ends = shards.bounds(now[0], n_ranges)
-        cuts = [shards.cut(shard, ends) for shard in now]
+        cuts = [shards.cut(own, ends) for own in (now[:2], now[2:]) if own]  # two shards lie together
         ranges = [shards.merge_ranges(own, limits.least_to_keep(order)) for own in zip(*cuts, strict=True)]
         grams.append(shards.join_ranges(ranges))
         for shard in now:  # a step may be made twice

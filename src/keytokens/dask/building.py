@@ -82,22 +82,18 @@ def _merged_words(cluster: Cluster, readings: list[Future]) -> Future:
 def _merged_grams(cluster: Cluster, shards: list[Future], least: int) -> Future:
     n_ranges = len(cluster.workers)
     bounds = cluster.run(steps.bounds, shards[0], n_ranges, at=0)
-    cuts = cluster.run_each(steps.cut, shards, bounds)
-    by_range = [cluster.run_each(getitem, cuts, number) for number in range(n_ranges)]
+    cuts = [(at, cluster.run(steps.cut, own, bounds, at=at)) for at, own in cluster.by_worker(shards)]
+    by_range = [[cluster.run(getitem, cut, number, at=at) for at, cut in cuts] for number in range(n_ranges)]
     return cluster.run(steps.join_ranges, cluster.run_each(steps.merge_ranges, by_range, least), at=0)
 
 
 def _advanced(cluster: Cluster, shards: list[Future], grams: list[Future], limits: Limits) -> list[Future]:
     """The shards, one order on; every worker makes one table of what was found, for all its shards."""
-    places = [number / len(shards) for number in range(len(shards))]
-    own = [cluster.number(at) for at in places]
-    levels: dict[int, Future | None] = dict.fromkeys(own)
-    if limits.looks_up(len(grams)):
-        levels = {number: cluster.run(steps.level_of, grams, at=places[own.index(number)]) for number in levels}
-    return [
-        cluster.run(steps.advance, shard, grams[-1], limits, levels[number], at=at)
-        for shard, number, at in zip(shards, own, places, strict=True)
-    ]
+    advanced = []
+    for at, own in cluster.by_worker(shards):
+        level = cluster.run(steps.level_of, grams, at=at) if limits.looks_up(len(grams)) else None
+        advanced += [cluster.run(steps.advance, shard, grams[-1], limits, level, at=at) for shard in own]
+    return advanced
 
 
 # On the workers ------------------------------------------------------------------------------------------------------

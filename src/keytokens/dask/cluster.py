@@ -7,6 +7,7 @@ import ctypes
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import groupby
 from typing import Any, TypeVar
 
 import distributed
@@ -65,6 +66,13 @@ class Cluster:
     def run_each(self, work: Callable[..., Any], items: Sequence[Any], *given: Any) -> list[Future]:
         """`work` on each of some items, which together are all data."""
         return [self.run(work, item, *given, at=number / len(items)) for number, item in enumerate(items)]
+
+    def by_worker(self, items: Sequence[Any]) -> list[tuple[float, list[Any]]]:
+        """Items, which together are all data: those that lie on one worker together, and where they begin."""
+        places = [number / len(items) for number in range(len(items))]
+        groups = groupby(zip(places, items, strict=True), key=lambda placed: self.number(placed[0]))
+        together = [list(group) for _, group in groups]
+        return [(group[0][0], [item for _, item in group]) for group in together]
 
     def gather(self, futures: Any) -> Any:
         """The results; an error where nobody works on them any more.

@@ -49,7 +49,7 @@ class ClusterSet(TrainingSet):
             found = []
             for number, held in enumerate(self.held):
                 at = number / len(self.held)
-                own = there.copies[self.cluster.number(at)]
+                own = there[self.cluster.number(at)]
                 found.append(self.cluster.run(_means, held, own, self.own_threads, at=at))
             return np.concatenate(self.cluster.gather(found), axis=1)
 
@@ -67,7 +67,7 @@ class ClusterSet(TrainingSet):
             for rank, first in self._groups():
                 at = first / len(self.held)
                 blocks = self.held[first : first + (1 << rank)]
-                own = [one.copies[self.cluster.number(at)] for one in there]
+                own = [one[self.cluster.number(at)] for one in there]
                 node = self.cluster.run(_sum_of_group, blocks, of, own, self.own_threads, self.cluster.shares, at=at)
                 tree.add(_Node(self.cluster, (node,), at), rank)
             last = tree.total().parts  # what they share can be read as long as these futures live
@@ -216,30 +216,37 @@ def _sent(cluster: Cluster, array: NDArray[Any], at: float) -> list[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Spread:
-    """What every worker has a copy of, or will have; `lent` can be read as long as this lives."""
+class _LentParameters:
+    """Parameters that other processes read where they are, as long as this lives here."""
 
-    copies: list[Any]
-    lent: Sequence[Lent] = ()
+    a: Lent | Shared
+    B: Lent | Shared  # in one row
+    shape: tuple[int, int]
+    c: Float
+    empty: Float
+    log_sink: float
+
+    def read(self) -> Parameters:
+        return _parameters(self.a.read(), self.B.read(), self.shape, self.c, self.empty, self.log_sink)
 
 
-def _spread(cluster: Cluster, item: Any) -> _Spread:
-    """On every worker. Parameters are shared, or the first gets a and the second B, they exchange them, and each hands
-    them on to two others."""
+def _spread(cluster: Cluster, item: Any) -> list[Any]:
+    """What to hand to the tasks of each worker. Parameters are lent, or the first worker gets a and the second B, they
+    exchange them, and each hands them on to two others."""
     n_workers = len(cluster.workers)
     if not isinstance(item, Parameters):
-        return _Spread([item] * n_workers)
-    places = [(number + 0.5) / n_workers for number in range(n_workers)]
+        return [item] * n_workers
     a, B = item.a, item.B.ravel(order=layout(len(item.B) + 1))
     rest = item.B.shape, item.c, item.empty, item.log_sink
     if cluster.shares:
-        lent = [Lent(np.ascontiguousarray(array)) for array in (a, B)]
-        return _Spread([cluster.run(_parameters, *([one] for one in lent), *rest, at=at) for at in places], lent)
+        lent_a, lent_B = (Lent(np.ascontiguousarray(array)) for array in (a, B))
+        return [_LentParameters(lent_a, lent_B, *rest)] * n_workers
+    places = [(number + 0.5) / n_workers for number in range(n_workers)]
     given = _sent(cluster, a, places[0]), _sent(cluster, B, places[:2][-1])
-    copies = [cluster.run(_parameters, *given, *rest, at=at) for at in places[:2]]
+    copies = [cluster.run(_received_parameters, *given, *rest, at=at) for at in places[:2]]
     for number, at in enumerate(places[2:], start=2):
         copies.append(cluster.run(_itself, copies[number // 2 - 1], at=at))
-    return _Spread(copies)
+    return copies
 
 
 # On the workers ------------------------------------------------------------------------------------------------------
@@ -250,16 +257,20 @@ def _itself(given: Any) -> Any:
 
 
 def _received(parts: Sequence[Any]) -> NDArray[Any]:
-    if len(parts) == 1 and isinstance(parts[0], Lent | Shared):
-        return parts[0].read()
     arrays = [np.full(part[1], part[0]) if isinstance(part, tuple) else part for part in parts]
     return np.concatenate(arrays)
 
 
-def _parameters(
-    a: Sequence[Any], B: Sequence[Any], shape: tuple[int, int], c: Float, empty: Float, log_sink: float
-) -> Parameters:
-    return Parameters(_received(a), _received(B).reshape(shape, order=layout(shape[0] + 1)), c, empty, log_sink)
+def _received_parameters(a: Sequence[Any], B: Sequence[Any], *rest: Any) -> Parameters:
+    return _parameters(_received(a), _received(B), *rest)
+
+
+def _parameters(a: Float, B: Float, shape: tuple[int, int], c: Float, empty: Float, log_sink: float) -> Parameters:
+    return Parameters(a, B.reshape(shape, order=layout(shape[0] + 1)), c, empty, log_sink)
+
+
+def _read(given: Any) -> Any:
+    return given.read() if isinstance(given, _LentParameters) else given
 
 
 def _block(
@@ -289,6 +300,7 @@ def _sum_of_group(
     held: Sequence[Held], of: Callable[..., Any], given: Sequence[Any], threads: int | None, share: bool
 ) -> Any:
     tree: TreeSum[Any] = TreeSum()
+    given = [_read(one) for one in given]
     for block, y, weight in held:
         tree.add(of(block, y, weight, *given, _threads(threads)))
     total = tree.total()
@@ -308,5 +320,5 @@ def _added(one: Any, other: Any) -> Any:
     return one + other
 
 
-def _means(held: Held, theta: Parameters, threads: int | None) -> Float:
-    return means_of(held[0], theta, _threads(threads))
+def _means(held: Held, theta: Parameters | _LentParameters, threads: int | None) -> Float:
+    return means_of(held[0], _read(theta), _threads(threads))

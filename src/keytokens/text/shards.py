@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,9 +158,13 @@ def bounds(shard: Shard, n_ranges: int) -> Keys:
     return bounds_of_ranges(shard.tallies, n_ranges)
 
 
-def cut(shard: Shard, ends: Keys, threads: int = 1) -> list[Keys]:
-    """For each range the n-grams of a shard, each packed with its number of texts."""
-    return [packed(found) for found in merged_ranges(shard.tallies, ends, 1, threads)]
+def cut(shards: Sequence[Shard], ends: Keys, threads: int = 1) -> list[Keys]:
+    """For each range the n-grams of some shards, each packed with its number of texts."""
+    together: LentShelf[Any] = LentShelf(object)
+    for shard in shards:
+        for at in range(len(shard.tallies)):
+            together.put(len(together), shard.tallies.get(at))
+    return [packed(found) for found in merged_ranges(together, ends, 1, threads)]
 
 
 def merge_ranges(parts: Sequence[Keys], least: int) -> Grams:
