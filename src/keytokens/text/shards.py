@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,18 +157,15 @@ def bounds(shard: Shard, n_ranges: int) -> Keys:
     return bounds_of_ranges(shard.tallies, n_ranges)
 
 
-def cut(shards: Sequence[Shard], ends: Keys, threads: int = 1) -> list[Keys]:
-    """For each range the n-grams of some shards, each packed with its number of texts."""
-    together: LentShelf[Any] = LentShelf(object)
-    for shard in shards:
-        for at in range(len(shard.tallies)):
-            together.put(len(together), shard.tallies.get(at))
-    return [packed(found) for found in merged_ranges(together, ends, 1, threads)]
+def cut(shards: Sequence[Shard], ends: Keys, threads: int = 1) -> list[list[Keys]]:
+    """For each range the n-grams of some shards, by shard, each packed with its number of texts."""
+    by_shard = [list(map(packed, merged_ranges(shard.tallies, ends, 1, threads))) for shard in shards]
+    return [list(own) for own in zip(*by_shard, strict=True)]
 
 
-def merge_ranges(parts: Sequence[Keys], least: int) -> Grams:
+def merge_ranges(parts: Sequence[Sequence[Keys]], least: int) -> Grams:
     """One range of n-grams of all shards, without those in fewer texts."""
-    return merged(parts, least)
+    return merged([own for part in parts for own in part], least)
 
 
 def join_ranges(ranges: Sequence[Grams]) -> Grams:
