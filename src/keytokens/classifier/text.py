@@ -26,7 +26,7 @@ from ..parallel import ordered_map
 from ..streaming import LEAST_MEMORY, Workplace, gather
 from ..text import Limits, Vocabulary, count
 from ..text.building import Found, find
-from ..text.counts import PIECE
+from ..text.pieces import slices
 from ..validate import check_labels, check_number, check_range, check_texts, check_truth
 from .shared import Attention, Exact
 
@@ -225,9 +225,10 @@ class KeyTokenClassifier(Attention):
         def one(some: list[str]) -> Float:
             return scores(weigh(count(some, self.vocabulary_), self.counts), theta)
 
-        if 0 < len(listed) <= PIECE:
+        pieces = slices(listed)
+        if len(pieces) == 1:
             return one(listed)
-        done = ordered_map(lambda at: one(listed[at : at + PIECE]), range(0, len(listed), PIECE), self._threads)
+        done = ordered_map(lambda piece: one(listed[piece]), pieces, self._threads)
         return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))
 
     def explain(self, text: str) -> Explanation:

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..parallel import ordered_map
+from .pieces import slices
+from .sorting import in_order
 from .tables import Ids, Keys
 from .vocabulary import Vocabulary
 from .words import read_words
 
-__all__ = ["PIECE", "count", "matrix_of", "row_numbers", "run_starts"]
-
-PIECE = 1024  # texts: small enough that a piece's arrays stay in the cache, large enough to drown the overhead
+__all__ = ["count", "matrix_of", "row_numbers", "run_starts"]
 
 
 def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> sparse.csr_matrix:
@@ -26,19 +26,20 @@ def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> spa
     [[1.0, 2.0, 1.0]]
     """
 
-    def one(at: int) -> tuple[Ids, NDArray[np.float64], NDArray[np.int64]]:
-        words = read_words(texts[at : at + PIECE])
-        rows = row_numbers(words.ends)
+    def one(piece: slice) -> tuple[Ids, NDArray[np.float64], NDArray[np.int64]]:
+        words = read_words(texts[piece])
+        all_rows = row_numbers(words.ends)
         found = vocabulary.find(words)
-        pairs = np.concatenate([(rows[f.first] << np.uint64(32)) | f.column.astype(np.uint64) for f in found])
-        pairs.sort()
+        rows, columns = np.concatenate([all_rows[f.first] for f in found]), np.concatenate([f.column for f in found])
+        pairs = (rows << np.uint64(32)) | columns.astype(np.uint64)
+        pairs = in_order(pairs, rows.astype(np.int32), columns, len(words.ends), len(vocabulary))
         begins = run_starts(pairs)
         counts = np.diff(begins, append=len(pairs)).astype(np.float64)
         pairs = pairs[begins]
         per_row = np.bincount((pairs >> np.uint64(32)).astype(np.intp), minlength=len(words.ends))
         return (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32), counts, per_row
 
-    parts = ordered_map(one, range(0, len(texts), PIECE), threads)
+    parts = ordered_map(one, slices(texts), threads)
     if not parts:
         return sparse.csr_matrix((0, len(vocabulary)))
     indices, counts, per_row = (np.concatenate(column) for column in zip(*parts, strict=True))

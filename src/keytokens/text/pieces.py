@@ -34,6 +34,8 @@ def grouped(texts: Iterable[str]) -> Iterator[list[str]]:
 
 def slices(texts: Sequence[str]) -> list[slice]:
     """Consecutive pieces with about the same number of characters, and no more texts than row numbers."""
+    if len(texts) == 1:
+        return [slice(0, 1)]
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     bounds = [0]
     while bounds[-1] < len(texts):
