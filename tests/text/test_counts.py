@@ -42,6 +42,8 @@ LIMITS = [
     Limits((1, 2), (10**6,)),
 ]
 
+MOST = 1 << pieces.ROW_BITS  # texts of a piece
+
 
 def by_hand(texts: list[str], limits: Limits) -> tuple[list[str], np.ndarray]:
     """Tokens in the order of columns, and the dense counts."""
@@ -150,9 +152,6 @@ def test_many_pieces(monkeypatch, limits):
     assert len(pieces.slices(texts)) > 5
     texts[1_000:1_000] = ["only in this piece"] * 3
     check(texts, limits)
-
-
-MOST = 1 << pieces.ROW_BITS  # texts of a piece
 
 
 def test_a_word_in_every_text_of_a_piece():
