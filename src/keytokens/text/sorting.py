@@ -1,9 +1,9 @@
 """Keys in order, by counting how often the numbers that they are made of occur.
 
 Texts have about as many n-grams as there are different ones, and then it is enough to count: first by the lower number,
-then, keeping that order, by the higher one. Scipy's conversions between sparse formats do this, at about 10 ns for each
-key. To sort 64-bit integers numpy takes as long where its AVX2 code runs, and five times as long where its AVX-512 code
-is slow (Zen 4).
+then, keeping that order, by the higher one. Scipy's conversions between sparse formats do this, at 15 ns for a word and
+27 for a pair of words. Numpy sorts them in 30 and 55 ns where its AVX-512 code is slow (Zen 4), and in 8 and 17 with its
+AVX2 code: counting loses a twentieth of the time of reading texts there, and wins a seventh on the former.
 """
 
 from __future__ import annotations
