@@ -2,8 +2,8 @@
 
 Texts have about as many n-grams as there are different ones, and then it is enough to count: first by the lower number,
 then, keeping that order, by the higher one. Scipy's conversions between sparse formats do this, at 15 ns for a word and
-27 for a pair of words. Numpy sorts them in 30 and 55 ns where its AVX-512 code is slow (Zen 4), and in 8 and 17 with its
-AVX2 code: counting loses a twentieth of the time of reading texts there, and wins a seventh on the former.
+27 for a pair of words. Numpy sorts them in 30 and 55 ns where its AVX-512 code is slow (Zen 4), and in 8 and 17 with
+its AVX2 code: there counting loses a twentieth of the time of reading texts, where sorting is slow it wins a seventh.
 """
 
 from __future__ import annotations
