@@ -21,6 +21,7 @@ __all__ = [
     "cores",
     "give_back_memory",
     "keep_freed_memory",
+    "keep_whole_memory",
     "memory",
     "on_own_pages",
     "ordered_map",
@@ -34,6 +35,7 @@ _SPAN = 1 << 17  # numbers: some vectors of this length stay in a cache, and Pyt
 _RUN = 4  # spans of one thread, about a huge page: two threads that touch a fresh one would both make it
 
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc only
+_kept_whole = False
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -57,8 +59,14 @@ def memory() -> float:
 
 def give_back_memory() -> None:
     """Give memory that is free back to the system. Threads free it piece by piece, which the allocator keeps."""
-    if _trim is not None:
+    if _trim is not None and not _kept_whole:
         _trim(0)
+
+
+def keep_whole_memory(keep: bool) -> None:
+    """Whether `give_back_memory` is to do nothing: who has many tasks of one size soon needs again what is free."""
+    global _kept_whole
+    _kept_whole = keep
 
 
 @functools.cache

@@ -44,12 +44,24 @@ def kept_shares(a: Float, values: Float, df: Float, threshold: float, threads: i
     """
     if not len(a) or not df.any():
         return np.ones_like(a)
-    size = np.exp(a - a.max())
+    top, kept = a.max(), np.empty_like(a)
 
-    def some(at: slice) -> None:
-        size[at] *= np.maximum(values[:, at].max(axis=0), -values[:, at].min(axis=0))
+    def sizes(at: slice) -> Float:
+        """Those of some tokens, and what is needed of them: the sum by document frequency, and the largest."""
+        size = np.exp(a[at] - top, out=kept[at])
+        size *= np.maximum(values[:, at].max(axis=0), -values[:, at].min(axis=0))
+        return np.array([np.dot(size, df[at]), size.max()], np.float64)
 
-    over_spans(some, len(a), threads, len(values))
-    mean = float(np.dot(size, df) / df.sum(dtype=np.float64))
-    least = min(threshold * mean, float(size.max()) / 2)
-    return np.where(size > least, 1 - least / np.where(size > least, size, 1), 0).astype(a.dtype)
+    totals, largest = np.transpose(over_spans(sizes, len(a), threads, len(values)))
+    mean = float(totals.sum() / df.sum(dtype=np.float64))
+    least = a.dtype.type(min(threshold * mean, float(largest.max()) / 2))
+
+    def shrink(at: slice) -> None:
+        size = kept[at]
+        heard = size > least
+        np.divide(least, size, out=size, where=heard)
+        np.subtract(1, size, out=size)
+        size[~heard] = 0
+
+    over_spans(shrink, len(a), threads)
+    return kept

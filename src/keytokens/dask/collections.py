@@ -109,14 +109,21 @@ def code(labels: Any) -> Coded:
     >>> found = code(["b", "a", "b"])
     >>> found.distinct, found.codes.tolist()
     (['b', 'a'], [0, 1, 0])
+    >>> code([1, True]).distinct
+    [1, True]
     """
     listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    known: dict[tuple[type[Any], Any], int] = {}
     try:
-        numbers = [known.setdefault((type(label), label), len(known)) for label in listed]
+        if len(set(map(type, listed))) <= 1:
+            known, keys = dict.fromkeys(listed), listed
+        else:  # 1 and True are equal, but not the same
+            keys = [(type(label), label) for label in listed]
+            known = dict.fromkeys(keys)
     except TypeError:
         raise refusal("fit", "labels", "be strings, integers or booleans, all of one kind", listed) from None
-    return Coded([label for _, label in known], np.array(numbers, np.min_scalar_type(len(known))))
+    number = {key: at for at, key in enumerate(known)}
+    codes = np.fromiter(map(number.__getitem__, keys), np.min_scalar_type(len(known)), len(keys))
+    return Coded([key if keys is listed else key[1] for key in known], codes)
 
 
 def _code(labels: Sealed) -> Coded:

@@ -107,6 +107,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         data = training_set(cluster, built, self.counts, codes, weight, len(classes), self._threads, self.threads)
         del built
         self._learn(data, classes, warm, vocabulary_=vocabulary)
+        cluster.let_go()
         return self
 
     def to_local(self) -> KeyTokenClassifier:
