@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..parallel import over_spans
-from .counts import Block, Float, layout, squares
+from .counts import Block, Float, squares
 from .losses import Labels
 
 __all__ = ["Curvature", "Prior", "PriorOptions", "Statistics", "prior_of", "statistics"]
@@ -99,27 +99,18 @@ class Ratios:
     """r (m, V): class 1 against class 0, or each class against the rest.
 
     Every token is taken to have been seen in two more documents, shared among the classes as all tokens are: a token
-    never seen has ratio 0, however rare its class. For two classes they are made when they are asked for.
+    never seen has ratio 0, however rare its class. They are made when they are asked for: a fit takes no longer
+    for it, and they would be as large as the parameters.
     """
 
     presence: Float  # (K, V)
     share: Float  # (m, 1) of all tokens that the class has
-    kept: Float | None = None
 
     @classmethod
-    def of(cls, presence: Float, threads: int = 1) -> Ratios:
+    def of(cls, presence: Float) -> Ratios:
         total = presence.sum(axis=1)
         share = np.clip(total / max(float(total.sum()), 1e-12), 1e-6, 1 - 1e-6)  # in single precision 1 - 1e-9 is 1
-        if len(presence) == 2:
-            return cls(presence, share[1:, None])
-        made = cls(presence, share[:, None])
-        kept = np.empty(presence.shape, presence.dtype, order=layout(len(presence) + 1))
-
-        def fill(at: slice) -> None:
-            kept[:, at] = made[at]
-
-        over_spans(fill, presence.shape[1], threads, len(presence))
-        return replace(made, kept=kept)
+        return cls(presence, share[-1 if len(presence) == 2 else 0 :, None])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -131,8 +122,6 @@ class Ratios:
 
     def __getitem__(self, at: slice) -> Float:
         """(m, some tokens)"""
-        if self.kept is not None:
-            return self.kept[:, at]
         presence, share = self.presence[:, at], self.share
         here = presence[-len(share) :]
         rest = presence.sum(axis=0) - here
@@ -246,7 +235,7 @@ def prior_of(
     if sizes is None:
         sizes = np.ones(len(df), np.uint8)
     narrower, fainter = (BySize.powers(1.0, decay, sizes, dtype) for decay in (_WIDTH_DECAY, _MEAN_DECAY))
-    ratios = Ratios.of(s.presence, threads)
+    ratios = Ratios.of(s.presence)
     m = ratios.shape[0]
     told = None if m == 1 else np.empty_like(df)
 
