@@ -237,7 +237,8 @@ def _descended(
         outcome = go_on(method, state, max_iter, watch, steps)
     used = min(_AVERAGED, max(1, (outcome.steps + 1) // 2))  # nothing of the first half of a short run
     last = outcome.state
-    theta = parameters(last.mean_of_last(used, spares.take(last.theta)))
+    room = last.pairs[-1][1] if last.pairs else None  # the change of a gradient, which nobody needs any more
+    theta = parameters(last.mean_of_last(used, room))
     return Trained.by(outcome, theta, presence), prior.threshold
 
 

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from keytokens.optim import LBFGS, Status, run
+from keytokens.optim.lbfgs import Spares
 
 
 def quadratic(seed: int, size: int = 12, spread: float = 1.0):
@@ -238,6 +239,25 @@ def test_the_direction_is_that_of_the_textbook(memory, threads):
     direction, slope = replace(method, threads=threads)._direction(state)
     assert_allclose(direction, -q, rtol=1e-9, atol=1e-12)
     assert slope == pytest.approx(-(q @ state.gradient), rel=1e-9)
+
+
+@pytest.mark.parametrize("memory", [1, 2, 5])
+def test_a_run_holds_no_vector_more_than_its_point_its_gradient_and_its_pairs(memory):
+    """Also where steps are too long: the room of a gradient that was in vain is used again."""
+    spares, rooms, points = Spares(), set(), set()
+
+    def objective(x):
+        slope = spares.take(x)
+        value, slope[:] = rosenbrock(x)
+        points.add(x.ctypes.data)
+        rooms.add(slope.ctypes.data)
+        return value, slope
+
+    method = LBFGS(objective, np.ones(2), memory, tolerance=0.0, spares=spares)
+    kept: list[object] = []  # no address is given again
+    outcome = run(method, np.array([-1.2, 1.0]), 30, lambda state: kept.extend([state.theta, state.gradient]))
+    assert outcome.state.evaluations > outcome.steps + 1
+    assert len(rooms | points) == 2 + 2 * memory
 
 
 def test_the_mean_of_the_last_points():

@@ -1,8 +1,9 @@
 """L-BFGS with a diagonal first guess of the inverse Hessian, and backtracking.
 
 Vectors may be most of the memory, and memory that was never touched is the slowest: a run uses up its start, and a step
-the state that it is given. It writes over its point, its gradient and its oldest pair; an objective may take what is
-left from `spares`.
+the state that it is given. Its oldest pair becomes the next point and the next gradient (an objective may take the room
+for that from `spares`); the last point and gradient become the next pair. So a run holds a point, a gradient, and its
+pairs: no vector more.
 Vectors are read in spans that stay in the cache, two passes a direction, in threads; sums over spans are made in their
 order. Dot products run in BLAS: callers that need the same bits everywhere hold BLAS to one thread.
 """
@@ -24,6 +25,8 @@ from .loop import Status
 __all__ = ["LBFGS", "LBFGSState", "Spares"]
 
 Vector = NDArray[Any]
+_NEARER = 0.4  # of a step that does not descend enough
+
 Pair = tuple[Vector, Vector, float]  # a step s, the change y of the gradient along it, 1 / s'y (0: no use)
 
 
@@ -101,18 +104,19 @@ class LBFGS:
             return self.step(replace(state, pairs=[])) if remembers else replace(state, stalled=True)
         # the diagonal knows the shape, not the size: the first step may promise at most a twentieth of the objective
         length = 1.0 if remembers else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
+        theta = self._moved(state.theta, direction, length)
         for halving in range(self.most_halvings):
-            theta = self._moved(state.theta, direction, length)
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
-                pairs = [*state.pairs, self._pair(direction, length, state.gradient, gradient)]
-                self.spares.give(state.theta)
+                pairs = [*state.pairs, self._pair(state.theta, theta, state.gradient, gradient)]
                 small = state.value - value <= self.tolerance * max(abs(value), self.floor * abs(state.first))
                 idle = state.small_steps + 1 if small else 0
                 evaluations = state.evaluations + halving + 1
                 return LBFGSState(theta, value, gradient, pairs, evaluations, state.first, idle)
-            self.spares.give(theta, gradient)
-            length *= 0.4
+            self.spares.give(gradient)
+            self._draw_back(theta, state.theta)
+            length *= _NEARER
+        self.spares.give(theta)
         if remembers:  # no descent along this direction: once more along the plain one
             return replace(state, pairs=[], evaluations=state.evaluations + self.most_halvings)
         return replace(state, stalled=True, evaluations=state.evaluations + self.most_halvings)
@@ -163,22 +167,32 @@ class LBFGS:
         return direction, float(scale * (off @ YHg - table[-1, n]) - on @ Sg)
 
     def _moved(self, theta: Vector, direction: Vector, length: float) -> Vector:
-        moved = self.spares.take(theta)
+        """So far from theta, written over the direction."""
 
         def some(at: slice) -> None:
-            np.multiply(direction[at], _same_type(theta, length), out=moved[at])
-            moved[at] += theta[at]
+            if length != 1:
+                direction[at] *= _same_type(theta, length)
+            direction[at] += theta[at]
 
         over_spans(some, len(theta), self.threads)
-        return moved
+        return direction
 
-    def _pair(self, direction: Vector, length: float, before: Vector, after: Vector) -> Pair:
-        """The pair of a step, written over its direction and the old gradient; of no use without positive curvature."""
-        s, y = direction, before
+    def _draw_back(self, theta: Vector, to: Vector) -> None:
+        """Leave a part of the way. It is known as well as the two points are: as well as they tell it apart."""
+
+        def some(at: slice) -> None:
+            theta[at] -= to[at]
+            theta[at] *= _same_type(theta, _NEARER)
+            theta[at] += to[at]
+
+        over_spans(some, len(theta), self.threads)
+
+    def _pair(self, last: Vector, theta: Vector, before: Vector, after: Vector) -> Pair:
+        """The pair of a step, written over the last point and its gradient; of no use without positive curvature."""
+        s, y = last, before
 
         def some(at: slice) -> Vector:
-            if length != 1:
-                s[at] *= _same_type(s, length)
+            np.subtract(theta[at], s[at], out=s[at])
             np.subtract(after[at], y[at], out=y[at])
             return np.array([float(np.dot(s[at], y[at])), float(np.dot(y[at], y[at]))])
 
