@@ -163,6 +163,25 @@ def test_half_characters_in_a_request(server, trained):
     assert server.get("/api/runs").status == 200
 
 
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999"])
+@pytest.mark.parametrize("option", ["sink", "attention_penalty", "brevity"])
+def test_numbers_that_are_none_in_a_request(server, option, number):
+    """One was stored with its run, and then every list of runs failed."""
+    body = f'{{"upload": "{ID}", "options": {{"{option}": {number}}}}}'
+    answer = server.post("/api/runs", body.encode(), content_type="application/json")
+    assert answer.status == 422
+    assert f"options.{option}: input should be" in answer.json["error"]
+    assert server.get("/api/runs").status == 200
+
+
+def test_a_store_takes_no_number_that_it_could_not_read_again(tmp_path):
+    store = Store(tmp_path)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        store.add_run({"options": {"sink": float("inf")}})
+    assert store.runs() == []
+    store.close()
+
+
 def test_a_folder_named_in_any_bytes(tmp_path, model):
     """Its name is shown in a list: half a character in it made every list fail."""
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/m\xff")

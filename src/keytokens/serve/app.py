@@ -86,7 +86,7 @@ class UploadRecord(_Record):
 class Options(BaseModel):
     """Options of a training; what is left out has the classifier's default."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     ngrams: int = Field(3, ge=1, le=5, description="Longest n-gram, in words.")
     counts: str = Field("raw", pattern="^(raw|log|binary)$")

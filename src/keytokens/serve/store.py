@@ -199,7 +199,7 @@ class Store:
 
     def add_run(self, spec: dict[str, Any]) -> str:
         id = new_id()
-        row = (id, time.time(), "queued", json.dumps(spec))
+        row = (id, time.time(), "queued", json.dumps(spec, allow_nan=False))
         self._write("INSERT INTO runs (id, created, state, spec) VALUES (?, ?, ?, ?)", row)
         return id
 
