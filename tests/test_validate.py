@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keytokens.errors import InputError
-from keytokens.validate import check_choice, check_labels, check_number, check_range, check_texts
+from keytokens.validate import check_choice, check_labels, check_number, check_range, check_seed, check_texts
 
 
 class Unknown:
@@ -32,6 +32,20 @@ class Unknown:
 def refuses(message: str, check, *args, **options) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         check("fit", *args, **options)
+
+
+# check_seed
+
+
+@pytest.mark.parametrize("value", [None, 0, 2**32 - 1, np.int64(7), np.random, np.random.RandomState(0)])
+def test_seeds(value):
+    check_seed("fit", "random_state", value)
+
+
+@pytest.mark.parametrize("value", [-1, 2**32, 10**400, 1.0, "0", True, np.random.default_rng(0)])
+def test_seeds_that_are_none(value):
+    with pytest.raises(InputError, match=r"^fit: `random_state` must be None, a whole number from 0 to 4294967295, or"):
+        check_seed("fit", "random_state", value)
 
 
 # check_number

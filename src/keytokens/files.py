@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -55,6 +56,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     Until then it lies beside it under another name; nothing is left behind on failure.
     """
     with writing(path):
+        if path.is_dir():  # seen before anything is written; and that which has no name, as `.`, is one
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
         try:
             with open(beside, "xb") as file:

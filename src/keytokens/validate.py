@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from .errors import refusal
 
-__all__ = ["check_choice", "check_labels", "check_number", "check_range", "check_texts", "check_truth"]
+__all__ = [
+    "LARGEST_SEED",
+    "check_choice",
+    "check_labels",
+    "check_number",
+    "check_range",
+    "check_seed",
+    "check_texts",
+    "check_truth",
+]
+
+LARGEST_SEED = 2**32 - 1  # of numpy's RandomState
 
 
 def check_number(
@@ -28,6 +39,15 @@ def check_number(
     noun = "a whole number" if whole else "a finite number"
     size = f"above {low:g}" if above else f"of at least {low:g}"
     raise refusal(owner, name, f"be {noun} {size}" + (" or None" if none else ""), value)
+
+
+def check_seed(owner: str, name: str, value: Any) -> None:
+    """What scikit-learn takes for a source of random numbers."""
+    if value is None or value is np.random or isinstance(value, np.random.RandomState):
+        return
+    if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)) and 0 <= int(value) <= LARGEST_SEED:
+        return
+    raise refusal(owner, name, f"be None, a whole number from 0 to {LARGEST_SEED}, or a RandomState", value)
 
 
 def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> None:

@@ -222,6 +222,10 @@ def test_output_that_cannot_be_written(here, capsys):
     assert "cannot write 'no/where/out.csv': no such file or directory" in refused(
         capsys, "predict", "model", "reviews.csv", "-o", "no/where/out.csv"
     )
+    for folder in (".", "..", "/", "model"):
+        for command in (["explain", "model", "a film", "--html"], ["report", "model", "reviews.csv", "-o"]):
+            assert run([*command, folder]) == 2
+            assert f"cannot write '{folder}': is a directory" in capsys.readouterr().err
     (here / "file").write_text("a file, not a folder")
     code = run(["fit", "reviews.csv", "-o", "file"])
     assert code == 2

@@ -138,3 +138,8 @@ def test_ctrl_c_while_tuning_leaves_no_model(here, capsys, monkeypatch):
     assert run(["fit", "reviews.csv", "-o", "m", "--autotune", "5"]) == 130
     assert capsys.readouterr().err == "keytokens: interrupted; what was there before is unchanged.\n"
     assert not (here / "m").exists()
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296"])
+def test_a_seed_that_is_none(here, capsys, seed):
+    assert "'--seed'" in refused(capsys, "fit", "reviews.csv", "-o", "model", "--seed", seed)

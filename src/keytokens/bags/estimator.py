@@ -20,7 +20,7 @@ from ..explanation import BagExplanation
 from ..explanation.attention import holding_half
 from ..fitting import class_weighted
 from ..optim.loop import Status
-from ..validate import Seen, check_choice, check_number
+from ..validate import Seen, check_choice, check_number, check_seed
 from .arrays import model_arrays, model_of
 from .features import FEATURES, FeatureMap
 from .pooling import HEADS, Pooled, Shape, Weights, forward
@@ -141,6 +141,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise refusal(owner, "scale", "be True or False", self.scale)
         if self.class_weight is not None and not isinstance(self.class_weight, dict):
             check_choice(owner, "class_weight", self.class_weight, ("balanced",))
+        check_seed(owner, "random_state", self.random_state)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BagClassifier:
         """Fit to bags and one label a bag, two classes or more."""

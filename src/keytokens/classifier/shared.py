@@ -22,7 +22,7 @@ from ..optim.lbfgs import LBFGSState
 from ..parallel import cores
 from ..streaming import Workplace
 from ..training import TrainingSet, fit_embeddings, fit_scalars
-from ..validate import check_choice, check_number
+from ..validate import check_choice, check_number, check_seed
 
 __all__ = ["Attention", "Exact"]
 
@@ -114,6 +114,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_choice(owner, "class_weight", self.class_weight, ("balanced",))
         check_number(owner, "dim", self.dim, 2, whole=True)
         check_number(owner, "threads", self.threads, 1, whole=True, none=True)
+        check_seed(owner, "random_state", self.random_state)
 
     @property
     def _threads(self) -> int:

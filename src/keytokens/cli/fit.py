@@ -16,7 +16,7 @@ from ..evaluation import hold_out
 from ..streaming import LEAST_MEMORY
 from ..tables import FORMATS, guess_columns, labels_of, read_table, texts_of
 from ..tuning import Tuned, autotune
-from ..validate import check_labels, check_number
+from ..validate import LARGEST_SEED, check_labels, check_number
 from .common import (
     JsonOption,
     TableFormat,
@@ -87,7 +87,7 @@ def fit(
         str | None, typer.Option(metavar="SIZE", help="Make the model fit into 500kB, 2MB, ...; the score is of it.")
     ] = None,
     holdout: Annotated[float, typer.Option(min=0, max=0.9, help="Share held out for the score; 0 for none.")] = 0.2,
-    seed: Annotated[int, typer.Option(help="For the split.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="For the split.")] = 0,
     memory: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="For texts larger than the memory: hold no more than 1GB, ... at a time."),
