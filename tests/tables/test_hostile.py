@@ -218,6 +218,18 @@ def test_dates_as_json_lines(tmp_path):
     assert json.loads((tmp_path / "out.jsonl").read_text())["when"] == str(when)
 
 
+def test_a_page_that_declares_more_than_there_is(tmp_path, monkeypatch):
+    """As many values as memory has no room for, in a file of some hundred bytes."""
+    import pyarrow
+
+    def batches(*given):
+        raise pyarrow.ArrowMemoryError("malloc of size 4294976000 failed")
+
+    source = parquet_file(tmp_path, {"text": ["a"]})
+    monkeypatch.setattr(parquet_reading, "_batches", batches)
+    refused(source, "t.parquet: asks for more memory than there is: malloc of size 4294976000 failed. Cure: ")
+
+
 def test_half_characters_to_parquet(tmp_path):
     with pytest.raises(OutputError, match="cannot write") as error:
         write_table(str(tmp_path / "out.parquet"), {"text": ["\ud800"]})

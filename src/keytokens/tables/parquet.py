@@ -123,6 +123,9 @@ def _values(column: Any) -> list[Any]:
 def _valid(name: str) -> Iterator[None]:
     try:
         yield
+    except pyarrow.ArrowMemoryError as error:  # a few bytes may declare any size
+        cure = "is it the right file?"
+        raise DataError(f"{name}: asks for more memory than there is: {_first_line(error)}. Cure: {cure}") from error
     except (DataError, MemoryError):
         raise
     except (OSError, ValueError, TypeError, LookupError, ArithmeticError, pyarrow.ArrowException) as error:
