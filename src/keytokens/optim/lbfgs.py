@@ -24,9 +24,9 @@ from .loop import Status
 
 __all__ = ["LBFGS", "LBFGSState", "Spares"]
 
-Vector = NDArray[Any]
-_NEARER = 0.4  # of a step that does not descend enough
+_NEARER = 0.4  # the part of a step that is left where the whole of it does not descend enough
 
+Vector = NDArray[Any]
 Pair = tuple[Vector, Vector, float]  # a step s, the change y of the gradient along it, 1 / s'y (0: no use)
 
 
