@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from .core.attention import Gradient, Parameters, Sums, gradient_of, scores, sums_of, total_attention, weighted_rows
 from .core.counts import Block, Float, layout
@@ -21,7 +20,7 @@ from .core.silence import contributing_values, kept_shares
 from .optim import LBFGS, Outcome, Status, run
 from .optim.lbfgs import LBFGSState, Spares
 from .optim.loop import go_on
-from .parallel import TreeSum, give_back_memory, on_own_pages, over_spans
+from .parallel import TreeSum, give_back_memory, on_own_pages, one_blas_thread, over_spans
 
 __all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
 
@@ -154,7 +153,7 @@ def fit_scalars(
     fit what many documents share, later ones what only the training documents have. Where the options ask for it, small
     contributions are silenced in the end. `resumed` is a state of an earlier run and the number of its steps.
     """
-    with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
+    with one_blas_thread():
         trained, threshold = _descended(data, options, max_iter, tolerance, start, watch, resumed)
         theta = trained.theta  # all other vectors of the descent are gone
         give_back_memory()
@@ -292,7 +291,7 @@ def _best_intercept(
         return float(value), np.array(slope)
 
     bend = max(float(np.dot(sink**2, weight)) / 4, 1e-12)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         return run(LBFGS(objective, np.full_like(start, 1 / bend), tolerance=1e-10), start, 100).state.theta
 
 
@@ -344,7 +343,7 @@ def fit_embeddings(
     def parameters(E: Float, p: Float, v: Float, c: Float) -> Parameters:
         return Parameters(E @ p, v @ E.T, c, c0, prior.log_sink)
 
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         step, _, _ = pull_back(data.evaluate(parameters(E0, p0, v0, c0)), E0, p0, v0)
         moved = v0 @ step.T
         size = float(np.sqrt((moved**2 @ df).mean() / max(float(df.sum()), 1e-12)))
