@@ -57,12 +57,13 @@ _MANY_TOKENS = 1 << 20  # a vector of so many is larger than what a core has for
 Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
 Of = Callable[[Float, Float], None]  # from entries to entries
 
-# phi, the weight of a token that occurs c times; phi(0) = 0 because absent tokens are not stored. Below 1 (weights that
-# are no counts) the logarithm goes on as a straight line: still concave, still positive.
+# phi, the weight of a token that occurs c times, for any amount c >= 0: training and proofs use these functions, and
+# model.js of the page has the same. phi(0) = 0, and phi is concave, as the proofs need. Below 1 (amounts that are not
+# counts) the logarithm goes on as a straight line; "binary" asks whether there is any of the token.
 COUNTS: dict[str, Callable[[Float], Float]] = {
     "raw": lambda c: c,
     "log": lambda c: np.minimum(c, 1) + np.log(np.maximum(c, 1)),
-    "binary": lambda c: np.ones_like(c),
+    "binary": lambda c: (c > 0).astype(c.dtype),
 }
 
 
