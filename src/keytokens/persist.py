@@ -260,6 +260,8 @@ def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -
     try:
         options = {name: _option(value) for name, value in record["options"].items()}
         model = _kind(record).rebuild(record, options, _classes(record["classes"]), contents)
+        if record.get("dropped") is not None:
+            model.dropped_ = _dropped(record["dropped"])
         model.n_iter_, model.status_, model.history_ = _course(record)
     except (SafetensorError, zlib.error, InputError, *_MISFITS) as error:
         raise _unreadable(folder, f"its contents do not fit together ({_said(error)})") from error
@@ -297,6 +299,14 @@ def _course(record: dict[str, Any]) -> tuple[int, str, Any]:
     return steps, status, np.array(history, np.float64)
 
 
+def _dropped(given: Any) -> dict[str, Any]:
+    """What a budget of memory has cost the model."""
+    counts = isinstance(given, dict) and [given.get("tokens"), given.get("of")]
+    if not counts or any(type(n) is not int or n < 1 for n in counts) or not isinstance(given.get("why"), str):
+        raise ValueError("dropped must have two numbers of tokens and a reason")
+    return {"tokens": given["tokens"], "of": given["of"], "why": given["why"]}
+
+
 # ---- the kinds of model
 
 
@@ -317,7 +327,7 @@ def _text_contents(model: KeyTokenClassifier) -> dict[str, bytes]:
 
 
 def _text_facts(model: KeyTokenClassifier) -> dict[str, Any]:
-    return {"tokens": len(model.vocabulary_)}
+    return {"tokens": len(model.vocabulary_), "dropped": model.dropped_}
 
 
 def _text_model(

@@ -121,7 +121,13 @@ class Block:
         """C x for every row x of X, (rows, tokens) as `layout` has it: (rows, documents)."""
         if layout(len(X)) == "F":
             columns = np.ascontiguousarray(X.T)
-            return np.concatenate(ordered_map(lambda part: part @ columns, self._documents, threads)).T
+            by_document = np.empty((len(self), len(X)), self.dtype)
+
+            def fill_slice(task: tuple[Any, slice]) -> None:
+                by_document[task[1]] = task[0] @ columns
+
+            ordered_map(fill_slice, zip(self._documents, self._spans, strict=True), threads)
+            return by_document.T
         # a row at a time: in scipy two products cost less than one with two columns
         sums = np.empty((len(X), len(self)), self.dtype)
 
