@@ -1,8 +1,8 @@
 """Is a budget of memory kept? `python -m benchmarks.budget [CASE ...] --memory 500MB 1GB`.
 
-Each case is a file of JSON lines that is hard on the memory in another way. `keytokens fit --memory` learns from it in a
-process of its own, of which the peak of the resident memory is reported beside the budget; a refusal is reported in its
-own words. `results/budget.csv` has a line for each.
+Each case is a file of JSON lines that is hard on the memory in another way. `keytokens fit --memory` learns from it in
+a process of its own, of which the peak of the resident memory is reported beside the budget; a refusal is reported in
+its own words. `results/budget.csv` has a line for each.
 
 classes    20,000 texts of 12 words, 5,000 classes
 long       200 texts of 500,000 words

@@ -190,12 +190,16 @@ def test_a_record_is_unsealed_only_as_it_was_sealed():
 MANY = 10**9  # tokens
 
 
+def kept(memory: int, n_classes: int, n_texts: int, n_tokens: int = MANY) -> int:
+    return Budget(memory, 2, n_texts, n_classes).keep(n_tokens)
+
+
 def test_what_a_budget_keeps():
-    gigabyte, least = Budget(10**9, 2), Budget(LEAST_MEMORY, 2)
-    assert gigabyte.keep(MANY, 2, 1000) > least.keep(MANY, 2, 1000) > 100_000
-    assert gigabyte.keep(MANY, 20, 1000) < gigabyte.keep(MANY, 2, 1000) / 3
-    assert gigabyte.keep(MANY, 2, 5_000_000) < gigabyte.keep(MANY, 2, 1000) / 1.5
-    assert gigabyte.keep(50, 2, 1000) == 50  # all there are
+    gigabyte = 10**9
+    assert kept(gigabyte, 2, 1000) > kept(LEAST_MEMORY, 2, 1000) > 100_000
+    assert kept(gigabyte, 20, 1000) < kept(gigabyte, 2, 1000) / 3
+    assert kept(gigabyte, 2, 5_000_000) < kept(gigabyte, 2, 1000) / 1.5
+    assert kept(gigabyte, 2, 1000, 50) == 50  # all there are
 
 
 def test_a_budget_says_what_it_drops(monkeypatch, tmp_path):
@@ -207,12 +211,12 @@ def test_a_budget_says_what_it_drops(monkeypatch, tmp_path):
     monkeypatch.setattr(keytokens.streaming, "_LEAST_TOKENS", 100)
     monkeypatch.setattr(keytokens.streaming, "_FIXED", 10**9 - 60_000)
     bounded = KeyTokenClassifier().fit_batches(in_batches(texts, labels), memory=10**9, folder=tmp_path / "work")
-    kept = len(bounded.vocabulary_)
-    assert 100 <= kept < n_tokens
+    n_kept = len(bounded.vocabulary_)
+    assert 100 <= n_kept < n_tokens
     assert bounded.dropped_ is not None
-    assert (bounded.dropped_["tokens"], bounded.dropped_["of"]) == (n_tokens - kept, n_tokens)
+    assert (bounded.dropped_["tokens"], bounded.dropped_["of"]) == (n_tokens - n_kept, n_tokens)
     assert bounded.dropped_["why"].startswith("a memory of 1GB; all tokens take about 1.")
-    same(KeyTokenClassifier(max_tokens=kept).fit(texts, labels), bounded)
+    same(KeyTokenClassifier(max_tokens=n_kept).fit(texts, labels), bounded)
     bounded.save(tmp_path / "model")
     assert load(tmp_path / "model").dropped_ == bounded.dropped_
     again = KeyTokenClassifier().fit_batches([], memory=10**9, folder=tmp_path / "work", resume=True)
@@ -235,17 +239,23 @@ def test_a_budget_that_holds_nothing_useful():
     with pytest.raises(
         ValueError, match=r"`memory` must hold 20,000 texts of 5,000 classes with 1,000 tokens"
     ) as error:
-        Budget(10**9, 2).keep(30_003, 5_000, 20_000)
+        kept(10**9, 5_000, 20_000, 30_003)
     (least,) = re.findall(r"Cure: give ([\d.]+)GB or more", str(error.value))
-    assert Budget(int(float(least) * 10**9), 2).keep(30_003, 5_000, 20_000) >= 1_000
+    assert kept(int(float(least) * 10**9), 5_000, 20_000, 30_003) >= 1_000
+
+
+def test_more_n_grams_than_a_budget_can_count(monkeypatch):
+    monkeypatch.setattr(keytokens.streaming, "_A_GRAM", 10**7)
+    with pytest.raises(
+        ValueError, match=r"`memory` must hold \d+ different n-grams while they are counted; saw 500MB\. Cure: give \d"
+    ):
+        KeyTokenClassifier().fit_batches(in_batches(*reviews(200)), memory=LEAST_MEMORY)
 
 
 def test_a_text_too_long_for_the_budget():
     """Found while it is read, before a file is written."""
-    batches = [(["a b"], ["x"]), (["c", "d " * 5_000_000], ["x", "y"])]
-    says = (
-        r"`texts` must be short enough .* in 500MB; saw 10,000,000 characters in texts\[2\]\. Cure: split it, or give 5"
-    )
+    batches = [(["a b"], ["x"]), (["c", "d " * 10_000_000], ["x", "y"])]
+    says = r"`memory` must be enough to read a text of 20,000,000 characters; saw 500MB\. Cure: give 56\dMB or more"
     with pytest.raises(ValueError, match=says):
         KeyTokenClassifier(threads=2).fit_batches(batches, memory=LEAST_MEMORY)
 

@@ -35,6 +35,7 @@ from .files import write_whole
 from .mapped import MappedArray
 from .optim.lbfgs import LBFGSState
 from .text import Limits, Vocabulary
+from .text.allowance import ANYTHING, Allowance
 from .text.building import build_from
 from .text.counts import matrix_of
 from .text.pieces import grouped
@@ -48,8 +49,11 @@ Batches = Iterable[tuple[Sequence[str], Sequence[Any]]]
 Relabel = Callable[[list[Any]], list[Any]]
 
 LEAST_MEMORY = 500_000_000
-_FIXED = 400_000_000  # bytes: the libraries, one block of counts, some pieces of text
+_LIBRARIES = 200_000_000  # bytes, with some pieces of text
+_FIXED = 400_000_000  # bytes: the libraries and one block of counts
 _LEAST_TOKENS = 1000  # a fit that cannot keep so many of those that it found is refused
+_A_WORD = 200  # bytes: keys, and its spelling in two forms
+_A_GRAM = 60  # bytes: keys and numbers of texts twice, column, place in a table
 _A_CHARACTER = 18  # bytes, while a text is read: its line in the file, its words and their keys
 _EVERY = 5.0  # seconds between two states on the disk
 _LOOK = 1 << 22  # entries that are checked at a time
@@ -74,37 +78,49 @@ class Gathered:
 
 
 @dataclass
-class Budget:
+class Budget(Allowance):
     """How a fit from files spends so many bytes of memory, as estimated."""
 
     memory: int
     threads: int
+    n_texts: int = 0
+    n_classes: int = 2
+    n_grams: int = 0  # different ones, words among them
     longest: list[int] = field(default_factory=list)  # characters of the longest texts, as many as are read at a time
     dropped: dict[str, Any] | None = None
 
-    def read(self, texts: list[str], first: int) -> None:
-        """Refuse texts that cannot be read within the budget; the first of these has the number `first`."""
+    def read(self, texts: list[str]) -> None:
+        """Refuse texts that cannot be read within the budget."""
         self.longest = heapq.nlargest(self.threads + 1, chain(self.longest, map(len, texts)))
-        need = _FIXED + _A_CHARACTER * sum(self.longest)
-        if need > self.memory:
-            place = max(range(len(texts)), key=lambda i: len(texts[i]))
-            seen = Seen(f"{len(texts[place]):,} characters in texts[{first + place}]")
-            cure = f"split it, or give {size_of(need)} of memory"
-            raise refusal("fit_batches", "texts", f"be short enough to be read in {size_of(self.memory)}", seen, cure)
+        self._check(f"be enough to read a text of {self.longest[0]:,} characters", _A_CHARACTER * sum(self.longest))
 
-    def keep(self, n_tokens: int, n_classes: int, n_texts: int) -> int:
+    def words(self, n: int) -> None:
+        """Refuse so many different words if they cannot be held within the budget."""
+        self._check(f"hold {n:,} different words", _A_WORD * n)
+
+    def grams(self, n: int) -> None:
+        """Refuse these n-grams if they cannot be counted within the budget together with the shorter ones."""
+        self.n_grams += n
+        self._check(f"hold {self.n_grams:,} different n-grams while they are counted", _A_GRAM * self.n_grams)
+
+    def _check(self, rule: str, size: int) -> None:
+        need = _LIBRARIES + size
+        if need > self.memory:
+            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), f"give {size_of(need)} or more")
+
+    def keep(self, n_tokens: int) -> int:
         """How many of the tokens to train, the others being `dropped`; refuse where that leaves next to none.
 
         Training holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary,
         which is spelled when the model is saved; for each text its class, weight and place, and its scores thrice.
         """
-        rows = 1 if n_classes == 2 else n_classes
-        base = _FIXED + n_texts * (40 + 12 * (rows + 1))
+        rows = 1 if self.n_classes == 2 else self.n_classes
+        base = _FIXED + self.n_texts * (40 + 12 * (rows + 1))
         a_token = 4 * (10 * (rows + 1) + 5 * rows + 10) + 250
         kept = min(n_tokens, (self.memory - base) // a_token)
         if kept < min(n_tokens, _LEAST_TOKENS):
             least = size_of(base + a_token * min(n_tokens, _LEAST_TOKENS))
-            rule = f"hold {n_texts:,} texts of {n_classes:,} classes with {_LEAST_TOKENS:,} tokens at least"
+            rule = f"hold {self.n_texts:,} texts of {self.n_classes:,} classes with {_LEAST_TOKENS:,} tokens at least"
             cure = f"give {least} or more; all {n_tokens:,} tokens take about {size_of(base + a_token * n_tokens)}"
             raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), cure)
         if kept < n_tokens:
@@ -131,7 +147,6 @@ class _Codes:
     def __init__(self) -> None:
         self.numbers: dict[tuple[type[Any], Any], int] = {}
         self.parts: list[NDArray[np.int32]] = []
-        self.n_texts = 0
 
     def add(self, labels: Sequence[Any], n_texts: int) -> None:
         listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
@@ -140,7 +155,6 @@ class _Codes:
         known = self.numbers
         codes = (known.setdefault((type(label), label), len(known)) for label in listed)
         self.parts.append(np.fromiter(codes, np.int32, n_texts))
-        self.n_texts += n_texts
 
     def finish(self, relabel: Relabel | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """The classes, sorted, and the class of every text."""
@@ -167,19 +181,18 @@ def gather(
     def texts() -> Iterator[str]:
         for some, labels in batches:
             listed = check_texts("fit_batches", some)
-            if budget is not None:
-                budget.read(listed, codes.n_texts)
             codes.add(labels, len(listed))
+            if budget is not None:
+                budget.n_texts, budget.n_classes = budget.n_texts + len(listed), max(2, len(codes.numbers))
+                budget.read(listed)
             yield from listed
-
-    def most(n_tokens: int) -> int:
-        return n_tokens if budget is None else budget.keep(n_tokens, max(2, len(codes.numbers)), codes.n_texts)
 
     def room(length: int, dtype: Any) -> MappedArray:
         return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")
 
     shelves = file_shelves(place.folder)
-    vocabulary, matrix, rooms = build_from(grouped(texts()), limits, threads, shelves, room, COUNTS[counts], most)
+    allowance = budget or ANYTHING
+    vocabulary, matrix, rooms = build_from(grouped(texts()), limits, threads, shelves, room, COUNTS[counts], allowance)
     if not len(vocabulary):
         cure = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)

@@ -33,6 +33,7 @@ __all__ = [
     "score_line",
     "show_json",
     "too_late_to_interrupt",
+    "warnings_of",
     "width",
 ]
 
@@ -113,6 +114,20 @@ def bytes_of(size: str, option: str = "--size", least: int = LEAST_BYTES) -> int
         lowest = f"{least // 1_000_000}MB" if least >= 1_000_000 else f"{least // 1000}kB"
         raise InputError(f"{option} must be at least {lowest}, written like 500kB, 2MB or 1GB; saw {size!r}.")
     return number
+
+
+def warnings_of(model: Any, score: dict[str, Any] | None) -> list[str]:
+    """What is wrong with a model that was fitted without an error: one line each, for `fit` to print."""
+    found = []
+    if model.dropped_ is not None:
+        dropped, of = model.dropped_["tokens"], model.dropped_["of"]
+        found.append(f"dropped {dropped:,} of {of:,} tokens, the least frequent ones: {model.dropped_['why']}")
+    if score is not None and score["accuracy"] <= score["baseline"]:
+        found.append(
+            f"the held-out accuracy {score['accuracy']:.4f} is no better than {score['baseline']:.4f}, which always "
+            "answering the most frequent class has: the model has learned nothing that helps"
+        )
+    return found
 
 
 def score_line(score: dict[str, Any] | None) -> str:

@@ -29,6 +29,7 @@ from .common import (
     say,
     score_line,
     show_json,
+    warnings_of,
 )
 from .flow import Flow, fit_flow, only_fit
 
@@ -151,6 +152,9 @@ def fit(
     fitted = time.perf_counter()
     save_model(model, output)
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)
+    warnings = warnings_of(model, score)
+    for warning in warnings:
+        say(f"warning: {warning}", quiet=json)
     say(f"model: {output}", quiet=json)
     if json:
         show_json(
@@ -164,6 +168,8 @@ def fit(
                 "tokens": len(model.vocabulary_),
                 "steps": model.n_iter_,
                 "status": model.status_,
+                "dropped": model.dropped_,
+                "warnings": warnings,
                 "model": str(output),
                 "bytes": sum(file.stat().st_size for file in output.iterdir() if file.is_file()),
                 "seconds": {"read": read - begin, "score": scored - read, "fit": fitted - scored},

@@ -26,11 +26,12 @@ from ..files import locked, write_whole, writing
 from ..streaming import sealed, unsealed
 from ..tables import as_numbers, given_labels, guess_columns, read_batches, texts_of
 from .bulk import counted
-from .common import save_model, say, score_line, show_json
+from .common import save_model, say, score_line, show_json, warnings_of
 
 __all__ = ["Flow", "fit_flow", "only_fit"]
 
 Batch = tuple[list[str], list[Any]]
+_ANSWERS = 1 << 21  # probabilities that are held at a time: a batch of texts may have thousands of classes
 
 
 @dataclass
@@ -136,6 +137,9 @@ def fit_flow(
     if address is None:
         shutil.rmtree(partial, ignore_errors=True)
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=flow.quiet)
+    warnings = warnings_of(model, score)
+    for warning in warnings:
+        say(f"warning: {warning}", quiet=flow.quiet)
     say(f"model: {output}", quiet=flow.quiet)
     if flow.quiet:
         show_json(
@@ -148,6 +152,8 @@ def fit_flow(
                 "tokens": len(model.vocabulary_),
                 "steps": model.n_iter_,
                 "status": model.status_,
+                "dropped": model.dropped_,
+                "warnings": warnings,
                 "model": str(output),
                 "bytes": sum(file.stat().st_size for file in output.iterdir() if file.is_file()),
                 "seconds": {"score": scored - begin, "fit": fitted - scored},
@@ -191,6 +197,7 @@ def _kept_score(partial: Path, resume: bool, scored_as: str) -> dict[str, Any] |
 
 
 def _score(model: KeyTokenClassifier, batches: Iterator[Batch]) -> dict[str, Any] | None:
+    some = max(1, _ANSWERS // len(model.classes_))
     place = {label: k for k, label in enumerate(model.classes_.tolist())}
     numbers = all(isinstance(label, int) for label in place)
     seen: Counter[Any] = Counter()
@@ -199,11 +206,12 @@ def _score(model: KeyTokenClassifier, batches: Iterator[Batch]) -> dict[str, Any
         if not texts:
             continue
         labels = as_numbers(given) if numbers else given
-        P = model.predict_proba(texts)
         k = np.array([place.get(label, -1) for label in labels])
-        known = k >= 0  # a class that has only texts that are held out is always wrong
-        right += int((P.argmax(axis=1) == k).sum())
-        loss -= float(np.log(np.maximum(P[known, k[known]], 1e-15)).sum())
+        for at in range(0, len(texts), some):
+            P, own = model.predict_proba(texts[at : at + some]), k[at : at + some]
+            known = own >= 0  # a class that has only texts that are held out is always wrong
+            right += int((P.argmax(axis=1) == own).sum())
+            loss -= float(np.log(np.maximum(P[known, own[known]], 1e-15)).sum())
         seen.update(labels)
         n += len(texts)
     if not n:

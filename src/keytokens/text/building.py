@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..parallel import give_back_memory, ordered_map
+from .allowance import ANYTHING, Allowance
 from .assembly import AnyRoom, Cut, Entries, MemoryRoom, Weigh, assemble, assemble_by_token
 from .counts import row_numbers, run_starts
 from .numbering import Piece, number_texts
@@ -32,8 +33,6 @@ __all__ = ["Found", "Limits", "build", "build_from", "find"]
 # a sort key: the key of an n-gram, then a row within its piece
 _ROW_BITS, _ROW, _KEY_BITS = np.uint64(ROW_BITS), np.uint64((1 << ROW_BITS) - 1), np.uint64(64 - ROW_BITS)
 _RANGE = 1 << 18  # keys that are merged at a time, by each thread
-
-Most = Callable[[int], int]  # from the number of tokens that were found to the number of those to keep
 
 
 @dataclass(frozen=True)
@@ -140,13 +139,10 @@ def build_from(
     shelves: ShelfMaker = MemoryShelf,
     room: Callable[[int, Any], AnyRoom] = MemoryRoom,  # type: ignore[assignment]
     weigh: Weigh = lambda counts: counts,
-    most: Most = lambda n_tokens: n_tokens,
+    allowance: Allowance = ANYTHING,
 ) -> tuple[Vocabulary, sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
-    """The same from pieces that flow by, with the rooms in which the indices and the weighed counts lie.
-
-    `most` is asked, once the number of tokens is known, how many of them to keep.
-    """
-    found = _found(pieces, limits, threads, shelves, most)
+    """The same from pieces that flow by, with the rooms in which the indices and the weighed counts lie."""
+    found = _found(pieces, limits, threads, shelves, allowance)
     counts, rooms = assemble(found.shard.entries, found.shard.sizes, found.column, threads, room, weigh)
     give_back_memory()
     return found.vocabulary, counts, rooms
@@ -201,14 +197,14 @@ def _found(
     limits: Limits,
     threads: int,
     shelves: ShelfMaker = MemoryShelf,
-    most: Most = lambda n_tokens: n_tokens,
+    allowance: Allowance = ANYTHING,
 ) -> Found:
-    words, word_keys, texts = number_texts(pieces, threads, shelves)
+    words, word_keys, texts = number_texts(pieces, threads, shelves, allowance)
     give_back_memory()
     shard = first_tallies(texts, len(words), threads, shelves)
     grams: list[Grams] = []  # by order
     for order in limits.orders:
-        grams.append(_merge(shard.tallies, limits.least_to_keep(order), threads))
+        grams.append(_merge(shard.tallies, limits.least_to_keep(order), threads, allowance))
         shard = next_tallies(shard, grams[-1], limits, threads, shelves)
         if not len(grams[-1].keys):  # nothing longer either
             shard.tallies.close()
@@ -219,7 +215,7 @@ def _found(
     frequencies, n_texts = [one.texts for one in grams], sum(shard.sizes)
     column = choose(frequencies, limits, n_texts)
     n_tokens = int(np.count_nonzero(column >= 0))
-    kept = most(n_tokens)
+    kept = allowance.keep(n_tokens)
     if kept < n_tokens:
         column = choose(frequencies, replace(limits, max_tokens=kept), n_texts)
     return Found(words, word_keys, [one.keys for one in grams], column, shard)
@@ -356,11 +352,13 @@ def _blanked(texts: Shelf[Piece], usable: NDArray[np.bool_], shelves: ShelfMaker
     return blanked
 
 
-def _merge(tallies: Shelf[_Tally], least: int, threads: int) -> Grams:
+def _merge(tallies: Shelf[_Tally], least: int, threads: int, allowance: Allowance) -> Grams:
     """All keys in at least so many texts. Ranges of keys are merged side by side."""
     total = sum(tallies.size(at, "keys") for at in range(len(tallies)))
     bounds = bounds_of_ranges(tallies, max(8, total // _RANGE + 1))
-    return joined(merged_ranges(tallies, bounds, least, threads))
+    ranges = merged_ranges(tallies, bounds, least, threads)
+    allowance.grams(sum(len(one.keys) for one in ranges))
+    return joined(ranges)
 
 
 def bounds_of_ranges(tallies: Shelf[_Tally], n_ranges: int) -> Keys:
@@ -443,8 +441,8 @@ def choose(frequencies: list[Ids], limits: Limits, n_texts: int) -> Ids:
     ]
     everyone, all_frequencies = np.concatenate(chosen), np.concatenate(frequencies)
     if limits.max_tokens is not None and np.count_nonzero(everyone) > limits.max_tokens:
-        candidates = np.flatnonzero(everyone)
-        best = np.argsort(-all_frequencies[candidates], kind="stable")[: limits.max_tokens]
-        everyone = np.zeros(len(everyone), np.bool_)
-        everyone[candidates[best]] = True
+        least = np.partition(all_frequencies[everyone], -limits.max_tokens)[-limits.max_tokens]
+        ties = np.flatnonzero(everyone & (all_frequencies == least))
+        everyone &= all_frequencies > least
+        everyone[ties[: limits.max_tokens - np.count_nonzero(everyone)]] = True
     return np.where(everyone, np.cumsum(everyone, dtype=np.int32) - np.int32(1), np.int32(-1))

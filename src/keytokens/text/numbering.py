@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..parallel import ordered_stream
+from .allowance import Allowance
 from .pieces import made
 from .shelves import Shelf, ShelfMaker
 from .tables import Ids, Keys, factorise
@@ -44,7 +45,7 @@ class Piece:
 
 
 def number_texts(
-    pieces: Iterable[Sequence[str]], threads: int, shelves: ShelfMaker
+    pieces: Iterable[Sequence[str]], threads: int, shelves: ShelfMaker, allowance: Allowance
 ) -> tuple[tuple[str, ...], Keys, Shelf[Piece]]:
     """Number all words, most frequent first (then by key); and the texts in these numbers, a mask being -1."""
     readings: Shelf[Reading] = shelves(Reading, 0)
@@ -53,6 +54,7 @@ def number_texts(
         table.add(reading, at)
         readings.append(reading)
     keys, order = table.finish()
+    allowance.words(len(order))
     rank = rank_of(len(keys), order)
     spelled = [b""] * len(order)
 

@@ -1,0 +1,22 @@
+"""What a vocabulary may take of the memory."""
+
+from __future__ import annotations
+
+__all__ = ["ANYTHING", "Allowance"]
+
+
+class Allowance:
+    """Hears how much there is before memory is taken for it, and may refuse; this one allows anything."""
+
+    def words(self, n: int) -> None:
+        """There are so many different words."""
+
+    def grams(self, n: int) -> None:
+        """There are so many different n-grams more, of one length."""
+
+    def keep(self, n_tokens: int) -> int:
+        """How many of the tokens to keep."""
+        return n_tokens
+
+
+ANYTHING = Allowance()
