@@ -127,6 +127,10 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         """As `KeyTokenClassifier` has it; of a dask collection, a dask array that is computed when it is asked for."""
         return self._lazily("predict_proba", X) if is_lazy(X) else super().predict_proba(X)
 
+    def predict_log_proba(self, X: Any) -> Any:
+        """As `KeyTokenClassifier` has it; of a dask collection, a dask array that is computed when it is asked for."""
+        return self._lazily("predict_log_proba", X) if is_lazy(X) else super().predict_log_proba(X)
+
     def predict(self, X: Any) -> Any:
         """As `KeyTokenClassifier` has it; of a dask collection, a dask array that is computed when it is asked for."""
         return self._lazily("predict", X) if is_lazy(X) else super().predict(X)
