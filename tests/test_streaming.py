@@ -200,7 +200,7 @@ def test_the_budget_bounds_the_tokens(monkeypatch):
 @pytest.mark.parametrize(
     "batches, options, says",
     [
-        ([(["a b"], ["x", "y"])], {}, "one label for each text"),
+        ([(["a b"], ["x", "y"])], {}, "one entry for each of the 1 texts"),
         ([(["a b", "c"], ["x", "x"])], {}, "at least two classes"),
         ([(["a b", 3], ["x", "y"])], {}, "be a string"),
         ([(["", " "], ["x", "y"])], {}, "at least one token"),
