@@ -8,12 +8,14 @@ import shutil
 import signal
 import sys
 import threading
+from collections import Counter, defaultdict
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..errors import InputError, shorten
 from ..tuning import LEAST_BYTES
+from ..validate import Seen
 
 __all__ = [
     "JsonOption",
@@ -24,7 +26,9 @@ __all__ = [
     "say",
     "score_line",
     "show_json",
+    "tell_classes",
     "too_late_to_interrupt",
+    "warn",
     "width",
 ]
 
@@ -49,6 +53,11 @@ def say(line: str = "", *, quiet: bool = False) -> None:
         print(line.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
 
 
+def warn(line: str) -> None:
+    """One line on stderr about something that is no reason to stop."""
+    print("keytokens: " + " ".join(line.split()), file=sys.stderr)
+
+
 def show_json(record: dict[str, Any]) -> None:
     # plain ASCII: any terminal and any reader can take it, lone surrogates included
     print(json.dumps(record, allow_nan=False))
@@ -56,6 +65,20 @@ def show_json(record: dict[str, Any]) -> None:
 
 def width() -> int:
     return min(120, shutil.get_terminal_size((100, 24)).columns)
+
+
+def tell_classes(counts: Counter[Any], *, quiet: bool, most: int = 10) -> None:
+    """How many texts each class has, and a warning of labels that differ by case or spaces only."""
+    shown = {label: f"{shorten(label, 40)} ({n:,})" for label, n in counts.most_common()}
+    more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
+    say(f"{len(shown):,} class{'es' * (len(shown) != 1)}: {', '.join(list(shown.values())[:most])}{more}", quiet=quiet)
+    spelled = defaultdict(list)
+    for label, one in shown.items():
+        spelled["".join(str(label).split()).casefold()].append(one)
+    alike = "; ".join(" and ".join(found) for found in spelled.values() if len(found) > 1)
+    if alike:
+        seen = shorten(Seen(alike), 500)
+        warn(f"fit: labels {seen} differ only by case or spaces. Write them alike if they mean the same.")
 
 
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
