@@ -24,16 +24,16 @@ from benchmarks.measure import RESULTS, write_csv
 
 SENTENCES = 10  # in a text
 SEED = 0
-_RUN = """
+RUN = """
 import json, resource, sys, time
 from keytokens.cli import main
-begin = time.perf_counter()
+begin, code = time.perf_counter(), 0
 try:
     main(sys.argv[1:])
 except SystemExit as end:
-    assert not end.code, end.code
+    code = end.code or 0
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"seconds": time.perf_counter() - begin, "peak_mb": peak / 1e6}))
+print(json.dumps({"seconds": time.perf_counter() - begin, "peak_mb": peak / 1e6, "code": code}))
 """
 
 
@@ -61,9 +61,10 @@ def rows(size: int) -> Iterator[str]:
 
 def fitted(path: Path, model: Path, *options: str) -> dict[str, float]:
     """One fit of the command line in a process of its own."""
-    command = [sys.executable, "-c", _RUN, "fit", str(path), "-o", str(model), "--holdout", "0", "--json", *options]
+    command = [sys.executable, "-c", RUN, "fit", str(path), "-o", str(model), "--holdout", "0", "--json", *options]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     record, figures = (json.loads(line) for line in done.stdout.strip().splitlines())
+    assert not figures.pop("code"), done.stderr
     return {"texts": record["texts"], "tokens": record["tokens"], "steps": record["steps"], **figures}
 
 

@@ -122,3 +122,4 @@ def test_two_processes_save_into_one_folder(tmp_path):
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.map(_write, [(str(tmp_path / "model"), 0), (str(tmp_path / "model"), 1)], chunksize=1) == ["", ""]
     kt.load(tmp_path / "model")
+    assert len(list((tmp_path / "model").iterdir())) == 3

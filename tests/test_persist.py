@@ -8,6 +8,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import zlib
@@ -168,6 +169,77 @@ def test_two_writers_and_a_reader(saved, clf):
         assert kt.load(saved).predict_proba(["great dull"]).tolist() in known
     assert not failures
     assert kt.load(saved).predict_proba(["great dull"]).tolist() in known
+    assert len(list(saved.iterdir())) == 3
+
+
+@pytest.fixture
+def raced(saved, clf, monkeypatch):
+    """Save twice; the second save begins where the first one knows what it replaces, and has half a second to end."""
+    plain, others = persist.write_whole, []
+
+    def write_whole(path, content):
+        if not others:
+            others.append(threading.Thread(target=clf.save, args=(saved,)))
+            others[0].start()
+            others[0].join(0.5)
+        plain(path, content)
+
+    monkeypatch.setattr(persist, "write_whole", write_whole)
+
+    def race():
+        clf.save(saved)
+        others[0].join()
+        return len(list(saved.iterdir()))
+
+    return race
+
+
+def test_a_second_writer_leaves_no_second_copy(saved, raced):
+    assert raced() == 3
+    kt.load(saved)
+
+
+def test_where_folders_have_no_locks_no_file_of_another_writer_is_deleted(saved, clf, raced, monkeypatch):
+    """It may be about to be named: a whole model and a second copy are better than half of one."""
+    monkeypatch.setattr("keytokens.files.fcntl", None)
+    assert raced() == 5
+    kt.load(saved)
+    clf.save(saved)
+    assert len(list(saved.iterdir())) == 5
+    monkeypatch.undo()
+    clf.save(saved)
+    assert len(list(saved.iterdir())) == 3
+
+
+def test_a_folder_that_is_removed_while_a_writer_waits(saved, clf):
+    """The lock of a folder that is gone would be no lock."""
+    from keytokens.files import locked
+
+    said: list[str] = []
+
+    def save():
+        try:
+            clf.save(saved)
+        except kt.OutputError as error:
+            said.append(str(error))
+
+    with locked(saved) as alone:
+        assert alone
+        writer = threading.Thread(target=save)
+        writer.start()
+        writer.join(0.2)
+        shutil.rmtree(saved)
+    writer.join()
+    assert said in ([], [f"cannot write '{saved}': the folder was removed at the same moment."])
+    assert not said or not saved.exists()
+
+
+def test_a_lock_ends_with_its_process(saved, clf):
+    """Killed while it saves: the next one does not wait."""
+    code = "import os, sys, keytokens.files as f; held = f.locked(f.Path(sys.argv[1])); "
+    code += "assert held.__enter__(); os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code, str(saved)], check=False).returncode == -signal.SIGKILL
+    clf.save(saved)
 
 
 def test_missing_model(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import pytest
 import keytokens.core.counts
 import keytokens.streaming
 from keytokens import KeyTokenClassifier
-from keytokens.errors import InputError
-from keytokens.streaming import Workplace, sealed, tokens_within, unsealed
+from keytokens.errors import InputError, ModelError
+from keytokens.persist import load
+from keytokens.streaming import LEAST_MEMORY, Budget, Workplace, sealed, unsealed
 
 from .corpus import reviews
 
@@ -185,16 +187,67 @@ def test_a_record_is_unsealed_only_as_it_was_sealed():
             assert unsealed(bad) == record, bad
 
 
-def test_the_budget_bounds_the_tokens(monkeypatch):
-    gigabyte = 1_000_000_000
-    assert tokens_within(gigabyte, 2, 1000) > tokens_within(600_000_000, 2, 1000) > 100_000
-    assert tokens_within(gigabyte, 20, 1000) < tokens_within(gigabyte, 2, 1000) / 3
-    assert tokens_within(gigabyte, 2, 5_000_000) < tokens_within(gigabyte, 2, 1000) / 1.5
-    monkeypatch.setattr(keytokens.streaming, "tokens_within", lambda memory, n_classes, n_texts: 120)
+MANY = 10**9  # tokens
+
+
+def test_what_a_budget_keeps():
+    gigabyte, least = Budget(10**9, 2), Budget(LEAST_MEMORY, 2)
+    assert gigabyte.keep(MANY, 2, 1000) > least.keep(MANY, 2, 1000) > 100_000
+    assert gigabyte.keep(MANY, 20, 1000) < gigabyte.keep(MANY, 2, 1000) / 3
+    assert gigabyte.keep(MANY, 2, 5_000_000) < gigabyte.keep(MANY, 2, 1000) / 1.5
+    assert gigabyte.keep(50, 2, 1000) == 50  # all there are
+
+
+def test_a_budget_says_what_it_drops(monkeypatch, tmp_path):
+    """To who asks the model, also after it was saved; what is kept is what `max_tokens` keeps."""
     texts, labels = reviews(200)
-    bounded = KeyTokenClassifier().fit_batches(in_batches(texts, labels), memory=10**9)
-    assert len(bounded.vocabulary_) == 120
-    same(KeyTokenClassifier(max_tokens=120).fit(texts, labels), bounded)
+    whole = KeyTokenClassifier().fit_batches(in_batches(texts, labels), memory=10**9)
+    assert whole.dropped_ is None
+    n_tokens = len(whole.vocabulary_)
+    monkeypatch.setattr(keytokens.streaming, "_LEAST_TOKENS", 100)
+    monkeypatch.setattr(keytokens.streaming, "_FIXED", 10**9 - 60_000)
+    bounded = KeyTokenClassifier().fit_batches(in_batches(texts, labels), memory=10**9, folder=tmp_path / "work")
+    kept = len(bounded.vocabulary_)
+    assert 100 <= kept < n_tokens
+    assert bounded.dropped_ is not None
+    assert (bounded.dropped_["tokens"], bounded.dropped_["of"]) == (n_tokens - kept, n_tokens)
+    assert bounded.dropped_["why"].startswith("a memory of 1GB; all tokens take about 1.")
+    same(KeyTokenClassifier(max_tokens=kept).fit(texts, labels), bounded)
+    bounded.save(tmp_path / "model")
+    assert load(tmp_path / "model").dropped_ == bounded.dropped_
+    again = KeyTokenClassifier().fit_batches([], memory=10**9, folder=tmp_path / "work", resume=True)
+    assert again.dropped_ == bounded.dropped_
+    assert bounded.fit(texts, labels).dropped_ is None
+
+
+@pytest.mark.parametrize("damage", [7, {}, {"tokens": 1, "of": 2}, {"tokens": -1, "of": 2, "why": ""}])
+def test_a_damaged_record_of_what_was_dropped(tmp_path, damage):
+    texts, labels = reviews(40)
+    KeyTokenClassifier().fit(texts, labels).save(tmp_path)
+    record = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps({**record, "dropped": damage}))
+    with pytest.raises(ModelError, match="dropped must have two numbers of tokens and a reason"):
+        load(tmp_path)
+
+
+def test_a_budget_that_holds_nothing_useful():
+    """Refused before training, with the least that would do."""
+    with pytest.raises(
+        ValueError, match=r"`memory` must hold 20,000 texts of 5,000 classes with 1,000 tokens"
+    ) as error:
+        Budget(10**9, 2).keep(30_003, 5_000, 20_000)
+    (least,) = re.findall(r"Cure: give ([\d.]+)GB or more", str(error.value))
+    assert Budget(int(float(least) * 10**9), 2).keep(30_003, 5_000, 20_000) >= 1_000
+
+
+def test_a_text_too_long_for_the_budget():
+    """Found while it is read, before a file is written."""
+    batches = [(["a b"], ["x"]), (["c", "d " * 5_000_000], ["x", "y"])]
+    says = (
+        r"`texts` must be short enough .* in 500MB; saw 10,000,000 characters in texts\[2\]\. Cure: split it, or give 5"
+    )
+    with pytest.raises(ValueError, match=says):
+        KeyTokenClassifier(threads=2).fit_batches(batches, memory=LEAST_MEMORY)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ The shelf is lazy: a name is imported when it is first asked for, so `import key
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
+TYPE_CHECKING = False  # that of `typing`, which takes longer to load than all that is needed here
 if TYPE_CHECKING:
+    from typing import Any
+
     from .bags import BagClassifier
     from .classifier import AttentionClassifier, KeyTokenClassifier
     from .errors import DataError, InputError, KeyTokensError, MissingExtra, ModelError, OutputError

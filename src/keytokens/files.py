@@ -5,15 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from .errors import OutputError
 
-__all__ = ["plain_content", "replacing", "sync_folder", "writing", "write_new", "write_whole"]
+try:
+    import fcntl
+except ImportError:  # Windows: there are no locks of this kind
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["check_output", "locked", "plain_content", "replacing", "sync_folder", "writing", "write_new", "write_whole"]
 
 
 @contextmanager
@@ -56,9 +62,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     Until then it lies beside it under another name; nothing is left behind on failure.
     """
     with writing(path):
-        if path.is_dir():  # seen before anything is written; and that which has no name, as `.`, is one
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+        beside = _beside(path, path.parent)
         try:
             with open(beside, "xb") as file:
                 yield file
@@ -70,6 +74,57 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 beside.unlink()
             raise
         sync_folder(path.parent)
+
+
+def _beside(path: Path, folder: Path) -> Path:
+    """A name in this folder for what will take the place of `path`, which must not be a folder."""
+    if path.is_dir():  # seen before anything is written; and that which has no name, as `.`, is one
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return folder / f".{path.name}.{secrets.token_hex(6)}.tmp"
+
+
+def check_output(target: Path, inside: str = "") -> None:
+    """Refuse before long work what could not be written after it: try, and leave nothing behind.
+
+    The target is a file in a folder that is there; or, for a file `inside`, a folder that is made when it is needed.
+    """
+    file = target / inside
+    with writing(target):
+        base = next((one for one in file.parents if os.path.lexists(one)), file.parent) if inside else file.parent
+        trial = _beside(file, base)
+        try:
+            if base == file.parent:
+                trial.touch(exist_ok=False)
+            else:  # under another name: others who check this target must not see folders come and go
+                (trial / file.parent.relative_to(base)).mkdir(parents=True)
+        finally:
+            with suppress(OSError):
+                shutil.rmtree(trial) if trial.is_dir() else trial.unlink()
+
+
+@contextmanager
+def locked(folder: Path, busy: str = "") -> Iterator[bool]:
+    """Make a folder and hold its lock, which ends with the process; False where the system cannot lock a folder.
+
+    Whoever comes second waits, or is refused if `busy` says why.
+    """
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, handle)
+            fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+            held.callback(fcntl.flock, handle, fcntl.LOCK_UN)  # closing is not enough: a fork may have it open too
+            if not os.path.samestat(os.fstat(handle), os.stat(folder)):
+                raise FileNotFoundError
+            alone = True
+        except (BlockingIOError, FileNotFoundError):
+            why = busy or "the folder was removed at the same moment"
+            raise OutputError(f"cannot write {os.fspath(folder)!r}: {why}.") from None
+        except (OSError, AttributeError):  # no lock on this file system, or none on this system
+            alone = False
+        yield alone
 
 
 def plain_content(path: Path, most: int) -> bytes | None:

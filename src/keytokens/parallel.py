@@ -8,13 +8,16 @@ import math
 import mmap
 import os
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "TreeSum",
@@ -24,6 +27,7 @@ __all__ = [
     "keep_whole_memory",
     "memory",
     "on_own_pages",
+    "one_blas_thread",
     "ordered_map",
     "ordered_stream",
     "over_spans",
@@ -139,8 +143,69 @@ def _helpers(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, "keytokens")
 
 
-if hasattr(os, "register_at_fork"):  # threads stay behind in the parent
-    os.register_at_fork(after_in_child=_helpers.cache_clear)
+@functools.cache
+def _blas() -> list[Any]:
+    """The libraries that are loaded: finding them takes longer than a small problem."""
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set_threads(numbers: Iterable[int]) -> None:
+    """From version 3.8 on threadpoolctl lets one Python thread alone set the number, and ignores the others."""
+    for library, number in zip(_blas(), numbers, strict=True):
+        getattr(library, "clear_controlling_thread", lambda force: None)(force=True)
+        library.set_num_threads(number)
+        getattr(library, "clear_controlling_thread", lambda force: None)(force=True)
+
+
+class _BlasHolders:
+    """Who wants BLAS to have one thread; its number of threads belongs to the whole process, not to a caller."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.count = 0
+        self.before: list[int] = []
+
+    def enter(self) -> None:
+        with self.lock:
+            if not self.count:
+                self.before = [library.num_threads for library in _blas()]
+                _set_threads(1 for _ in _blas())
+            self.count += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.count -= 1
+            if not self.count:
+                _set_threads(self.before)
+
+
+_holders = _BlasHolders()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, so that its sums have the same bits everywhere.
+
+    Calls in several threads may overlap: the first one sets the limit and the last one lifts it. With a limit for each
+    call, the first to end would give BLAS its threads back in the middle of the others.
+    """
+    held = _holders  # of this process: after a fork there is another one
+    held.enter()
+    try:
+        yield
+    finally:
+        held.leave()
+
+
+def _begin_anew() -> None:
+    """Threads stay behind in the parent, and so does who held a lock."""
+    global _holders
+    _helpers.cache_clear()
+    _holders = _BlasHolders()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def ordered_stream(work: Callable[[Part], Result], parts: Iterable[Part], threads: int) -> Iterator[Result]:

@@ -3,8 +3,9 @@
 instead, with whole numbers: format 2.
 
 `model.json` is the commit point: it names the data files with size and SHA-256. Saving writes the data files under
-new names, replaces `model.json` in one instant, then deletes the files that the replaced one named. So at every moment
-the old or the new model loads, also with several writers. Loading runs no code and refuses what it does not know.
+new names, replaces `model.json` in one instant, then deletes the other files of models. So at every moment the old or
+the new model loads. Writers take turns. Where the system has no locks, only what the replaced `model.json` named is
+deleted: the rest may be what another writer is about to name. Loading runs no code and refuses what it does not know.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .classifier import Exact, KeyTokenClassifier
 from .compression import NUMBERS, pack, unpack_numbers, unpack_vocabulary
 from .core.bags import LARGEST
 from .errors import InputError, ModelError, refusal, shorten
-from .files import plain_content, sync_folder, write_new, write_whole, writing
+from .files import locked, plain_content, sync_folder, write_new, write_whole, writing
 from .parallel import ordered_map
 from .text import Vocabulary
 
@@ -54,6 +55,7 @@ _ENDINGS = {
     "numbers": "numbers-{}.safetensors.zz",
     "words": "words-{}.safetensors.zz",
 }
+_OURS = re.compile("|".join([r"\.model\.json\.[0-9a-f]{12}\.tmp", *(name.pattern for name in _NAMES.values())]))
 _LARGEST_JSON = 64 * 2**20
 _LARGEST_INFLATED = 256 * 2**20
 _SWELLING = 200  # times: no more is inflated from a file, beside the first megabyte
@@ -68,14 +70,13 @@ def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]
     if isinstance(model, KeyTokenClassifier) and model.vocabulary_.order > _LONGEST:
         raise refusal("save", "ngrams", f"be at most {_LONGEST} words, to be saved", model.ngrams)
     names, contents, record = _files_of(model)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder), locked(folder) as alone:
         written: list[Path] = []
         try:
             for part, content in contents.items():
                 written.append(folder / names[part])
                 write_new(written[-1], content)
-            replaced = _named_files(folder)
+            replaced = _others(folder, written) if alone else _named_files(folder)
             write_whole(folder / "model.json", record)
         except BaseException:
             present = _named_files(folder)  # an interrupt may come just after the new model took its place
@@ -134,6 +135,11 @@ def _named_files(folder: Path) -> list[str]:
     except ModelError:
         return []
     return [record["files"][part]["name"] for part in _kind(record).parts]
+
+
+def _others(folder: Path, written: list[Path]) -> list[str]:
+    """All files of models but these: those of the model that is replaced, and what killed saves have left."""
+    return [file.name for file in folder.iterdir() if _OURS.fullmatch(file.name) and file not in written]
 
 
 def _plain(value: Any) -> Any:
@@ -260,6 +266,8 @@ def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -
     try:
         options = {name: _option(value) for name, value in record["options"].items()}
         model = _kind(record).rebuild(record, options, _classes(record["classes"]), contents)
+        if record.get("dropped") is not None:
+            model.dropped_ = _dropped(record["dropped"])
         model.n_iter_, model.status_, model.history_ = _course(record)
     except (SafetensorError, zlib.error, InputError, *_MISFITS) as error:
         raise _unreadable(folder, f"its contents do not fit together ({_said(error)})") from error
@@ -297,6 +305,14 @@ def _course(record: dict[str, Any]) -> tuple[int, str, Any]:
     return steps, status, np.array(history, np.float64)
 
 
+def _dropped(given: Any) -> dict[str, Any]:
+    """What a budget of memory has cost the model."""
+    counts = isinstance(given, dict) and [given.get("tokens"), given.get("of")]
+    if not counts or any(type(n) is not int or n < 1 for n in counts) or not isinstance(given.get("why"), str):
+        raise ValueError("dropped must have two numbers of tokens and a reason")
+    return {"tokens": given["tokens"], "of": given["of"], "why": given["why"]}
+
+
 # ---- the kinds of model
 
 
@@ -317,7 +333,7 @@ def _text_contents(model: KeyTokenClassifier) -> dict[str, bytes]:
 
 
 def _text_facts(model: KeyTokenClassifier) -> dict[str, Any]:
-    return {"tokens": len(model.vocabulary_)}
+    return {"tokens": len(model.vocabulary_), "dropped": model.dropped_}
 
 
 def _text_model(

@@ -4,19 +4,22 @@
             -> indices, data                the counts, mapped; training reads them block by block
     labels, vocabulary                      in memory, and in the folder for a run that goes on after an interruption
 
-The vocabulary and the vectors of training have to be in memory. The budget says how many tokens that allows; where a
-corpus has more, the most frequent ones are kept.
+The vocabulary and the vectors of training have to be in memory, and so have some numbers for each text and class. The
+budget says how many tokens that allows. Where a corpus has more, the most frequent ones are kept and the model says how
+many were dropped; where the budget holds no useful number of them, the fit is refused before training.
 """
 
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +40,17 @@ from .text.counts import matrix_of
 from .text.pieces import grouped
 from .text.shelves import file_shelves
 from .text.vocabulary import Level
-from .validate import check_labels, check_texts, listed_labels
+from .validate import Seen, check_labels, check_texts, listed_labels
 
-__all__ = ["LEAST_MEMORY", "Gathered", "Workplace", "gather", "sealed", "unsealed"]
+__all__ = ["LEAST_MEMORY", "Budget", "Gathered", "Workplace", "gather", "sealed", "size_of", "unsealed"]
 
 Batches = Iterable[tuple[Sequence[str], Sequence[Any]]]
 Relabel = Callable[[list[Any]], list[Any]]
 
 LEAST_MEMORY = 500_000_000
-_FIXED = 400_000_000  # the libraries, one block of counts, some pieces of text
-_A_TEXT = 60  # bytes: class, weight, place and scores
+_FIXED = 400_000_000  # bytes: the libraries, one block of counts, some pieces of text
+_LEAST_TOKENS = 1000  # a fit that cannot keep so many of those that it found is refused
+_A_CHARACTER = 18  # bytes, while a text is read: its line in the file, its words and their keys
 _EVERY = 5.0  # seconds between two states on the disk
 _LOOK = 1 << 22  # entries that are checked at a time
 _COUNTS, _STATE = "counts.json", "state.safetensors"
@@ -62,21 +66,63 @@ class Gathered:
     rooms: tuple[MappedArray, MappedArray]
     classes: NDArray[Any]
     y: NDArray[np.intp]
+    dropped: dict[str, Any] | None = None  # what a budget of memory has cost, see `Budget.keep`
 
     def let_go(self, first: int, last: int) -> None:
         for room in self.rooms:
             room.let_go(first, last)
 
 
-def tokens_within(memory: int, n_classes: int, n_texts: int) -> int:
-    """How many tokens training may have in so many bytes.
+@dataclass
+class Budget:
+    """How a fit from files spends so many bytes of memory, as estimated."""
 
-    A fit holds some numbers a text, ten vectors over all parameters, some over the values or over the tokens, and the
-    vocabulary, which is spelled when the model is saved.
+    memory: int
+    threads: int
+    longest: list[int] = field(default_factory=list)  # characters of the longest texts, as many as are read at a time
+    dropped: dict[str, Any] | None = None
+
+    def read(self, texts: list[str], first: int) -> None:
+        """Refuse texts that cannot be read within the budget; the first of these has the number `first`."""
+        self.longest = heapq.nlargest(self.threads + 1, chain(self.longest, map(len, texts)))
+        need = _FIXED + _A_CHARACTER * sum(self.longest)
+        if need > self.memory:
+            place = max(range(len(texts)), key=lambda i: len(texts[i]))
+            seen = Seen(f"{len(texts[place]):,} characters in texts[{first + place}]")
+            cure = f"split it, or give {size_of(need)} of memory"
+            raise refusal("fit_batches", "texts", f"be short enough to be read in {size_of(self.memory)}", seen, cure)
+
+    def keep(self, n_tokens: int, n_classes: int, n_texts: int) -> int:
+        """How many of the tokens to train, the others being `dropped`; refuse where that leaves next to none.
+
+        Training holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary,
+        which is spelled when the model is saved; for each text its class, weight and place, and its scores thrice.
+        """
+        rows = 1 if n_classes == 2 else n_classes
+        base = _FIXED + n_texts * (40 + 12 * (rows + 1))
+        a_token = 4 * (10 * (rows + 1) + 5 * rows + 10) + 250
+        kept = min(n_tokens, (self.memory - base) // a_token)
+        if kept < min(n_tokens, _LEAST_TOKENS):
+            least = size_of(base + a_token * min(n_tokens, _LEAST_TOKENS))
+            rule = f"hold {n_texts:,} texts of {n_classes:,} classes with {_LEAST_TOKENS:,} tokens at least"
+            cure = f"give {least} or more; all {n_tokens:,} tokens take about {size_of(base + a_token * n_tokens)}"
+            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), cure)
+        if kept < n_tokens:
+            why = f"a memory of {size_of(self.memory)}; all tokens take about {size_of(base + a_token * n_tokens)}"
+            self.dropped = {"tokens": n_tokens - kept, "of": n_tokens, "why": why}
+        return kept
+
+
+def size_of(n_bytes: int) -> str:
+    """A number of bytes, rounded up, as people write it and as `--memory` takes it.
+
+    >>> size_of(500_000_000), size_of(2_101_000_000)
+    ('500MB', '2.2GB')
     """
-    m = 1 if n_classes == 2 else n_classes
-    a_token = 4 * (10 * (m + 1) + 5 * m + 10) + 250
-    return max(1000, (memory - _FIXED - _A_TEXT * n_texts) // a_token)
+    if n_bytes < 1_000_000_000:
+        return f"{-(-n_bytes // 1_000_000)}MB"
+    tenths = -(-n_bytes // 100_000_000)
+    return f"{tenths / 10:g}GB"
 
 
 class _Codes:
@@ -85,6 +131,7 @@ class _Codes:
     def __init__(self) -> None:
         self.numbers: dict[tuple[type[Any], Any], int] = {}
         self.parts: list[NDArray[np.int32]] = []
+        self.n_texts = 0
 
     def add(self, labels: Sequence[Any], n_texts: int) -> None:
         listed = listed_labels("fit_batches", labels, n_texts)
@@ -94,6 +141,7 @@ class _Codes:
             self.parts.append(np.fromiter(codes, np.int32, n_texts))
         except TypeError:  # unhashable
             raise refusal("fit_batches", "labels", "be strings, integers or booleans", listed) from None
+        self.n_texts += n_texts
 
     def finish(self, relabel: Relabel | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """The classes, sorted, and the class of every text."""
@@ -115,16 +163,18 @@ def gather(
 ) -> Gathered:
     """One pass over the batches; what it finds lies in the folder of the workplace."""
     codes = _Codes()
+    budget = None if memory is None else Budget(memory, threads)
 
     def texts() -> Iterator[str]:
         for some, labels in batches:
             listed = check_texts("fit_batches", some)
+            if budget is not None:
+                budget.read(listed, codes.n_texts)
             codes.add(labels, len(listed))
             yield from listed
 
-    def most() -> int | None:
-        n_texts = sum(map(len, codes.parts))
-        return None if memory is None else tokens_within(memory, max(2, len(codes.numbers)), n_texts)
+    def most(n_tokens: int) -> int:
+        return n_tokens if budget is None else budget.keep(n_tokens, max(2, len(codes.numbers)), codes.n_texts)
 
     def room(length: int, dtype: Any) -> MappedArray:
         return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")
@@ -134,7 +184,7 @@ def gather(
     if not len(vocabulary):
         cure = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
-    return Gathered(vocabulary, matrix, rooms, *codes.finish(relabel))
+    return Gathered(vocabulary, matrix, rooms, *codes.finish(relabel), None if budget is None else budget.dropped)
 
 
 def sealed(record: dict[str, Any]) -> bytes:
@@ -225,6 +275,7 @@ class Workplace:
             "key": self.key,
             "classes": found.classes.tolist(),
             "tokens": len(vocabulary),
+            "dropped": found.dropped,
             "files": {name: _digest_of_file(self.folder / name) for name in _LARGE},
         }
         self._counts = _seal(record)
@@ -278,7 +329,7 @@ class Workplace:
             for room in rooms:
                 room.let_go(first, last)
         matrix = matrix_of(rooms[0].array, rooms[1].array, np.diff(pointer), record["tokens"])
-        return Gathered(vocabulary, matrix, (rooms[0], rooms[1]), classes, y)
+        return Gathered(vocabulary, matrix, (rooms[0], rooms[1]), classes, y, record["dropped"])
 
     # ---- the state of training
 

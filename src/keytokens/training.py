@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from .core.attention import Gradient, Parameters, Sums, gradient_of, scores, sums_of, total_attention, weighted_rows
 from .core.counts import Block, Float, layout
@@ -21,7 +20,7 @@ from .core.silence import contributing_values, kept_shares
 from .optim import LBFGS, Outcome, Status, run
 from .optim.lbfgs import LBFGSState, Spares
 from .optim.loop import go_on
-from .parallel import TreeSum, give_back_memory, on_own_pages, over_spans
+from .parallel import TreeSum, give_back_memory, on_own_pages, one_blas_thread, over_spans
 
 __all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
 
@@ -86,7 +85,7 @@ class TrainingSet:
         for block in self.blocks:
             found.append(means_of(block, theta, self.threads))
             block.done()
-        return np.concatenate(found, axis=1)
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
     def _sum(self, of: Callable[..., Part], *given: Any, **first: Any) -> Part:
         """of(block, y, weight, *given, threads) summed over the blocks.
@@ -118,7 +117,8 @@ def means_of(block: Block, theta: Parameters, threads: int) -> Float:
         return scores(block.rows, Parameters(theta.a, B, none, none, theta.log_sink))
     sums = block.times(rows, threads)
     total = sums[-1] + sums.dtype.type(own.sink)
-    return np.asarray(sums / np.where(total > 0, total, 1))
+    sums /= np.where(total > 0, total, 1)
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def fit_scalars(
     fit what many documents share, later ones what only the training documents have. Where the options ask for it, small
     contributions are silenced in the end. `resumed` is a state of an earlier run and the number of its steps.
     """
-    with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
+    with one_blas_thread():
         trained, threshold = _descended(data, options, max_iter, tolerance, start, watch, resumed)
         theta = trained.theta  # all other vectors of the descent are gone
         give_back_memory()
@@ -253,25 +253,34 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
     values = contributing_values(theta, data.threads)
     kept = kept_shares(theta.a, values, df, threshold, data.threads)
 
+    weight = np.concatenate(data.weights).astype(np.float64)
+
     def means(rows: Float) -> Float:
         none = np.zeros(len(rows), rows.dtype)
-        return data.means(Parameters(theta.a, rows, none, none, theta.log_sink)).astype(np.float64)
+        return data.means(Parameters(theta.a, rows, none, none, theta.log_sink))
+
+    def size_of(rows: Float) -> float:
+        """A row at a time in double precision: the rows may be as many as the classes, for each of the documents."""
+        return sum(float(np.dot(np.square(row, dtype=np.float64), weight)) for row in rows)
 
     m = len(values)
     if layout(2 * m + 1) == layout(1):  # a few rows: one pass
         values = np.concatenate([values, values * kept])
         before, after, (share,) = np.split(means(values), [m, 2 * m])
+        old = size_of(before)
     else:  # many take their memory once
-        before, (share,) = np.split(means(values), [m])
+        before = means(values)
+        old, share = size_of(before[:m]), before[m].copy()
+        del before
         values *= kept
         after = means(values)[:m]
     values = values[-m:]
-    weight = np.concatenate(data.weights).astype(np.float64)
-    old, size = (sum(float(np.dot(row * row, weight)) for row in rows) for rows in (before, after))
+    size = size_of(after)
     stretch = float(np.sqrt(old / size)) if size > 0 else 1.0
     c: Float = theta.c.astype(np.float64)
     if theta.has_sink:
-        c = _best_intercept(data.loss, stretch * after, 1 - share, np.concatenate(data.y), weight, c, data.threads)
+        sink = 1 - share.astype(np.float64)
+        c = _best_intercept(data.loss, after, stretch, sink, np.concatenate(data.y), weight, c, data.threads)
     c = (c - c.mean() if len(c) > 1 else c).astype(theta.c.dtype)
     values *= values.dtype.type(stretch)
     values -= c[:, None]
@@ -279,20 +288,20 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
 
 
 def _best_intercept(
-    loss: Loss, rest: Float, sink: Float, y: Labels, weight: Float, start: Float, threads: int
+    loss: Loss, rest: Float, stretch: float, sink: Float, y: Labels, weight: Float, start: Float, threads: int
 ) -> Float:
-    """The c with the least loss of rest + c sink, `sink` being its share of each document's attention."""
+    """The c with the least loss of stretch rest + c sink, `sink` being its share of each document's attention."""
 
     def objective(c: Float) -> tuple[float, Float]:
         def some(at: slice) -> Float:
-            F = rest[:, at] + c[:, None] * sink[at]
+            F = stretch * rest[:, at].astype(np.float64) + c[:, None] * sink[at]
             return np.append(loss.slope(F, y[at]) @ (sink[at] * weight[at]), np.dot(loss.value(F, y[at]), weight[at]))
 
         *slope, value = functools.reduce(operator.add, over_spans(some, len(sink), threads, len(rest)))
         return float(value), np.array(slope)
 
     bend = max(float(np.dot(sink**2, weight)) / 4, 1e-12)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         return run(LBFGS(objective, np.full_like(start, 1 / bend), tolerance=1e-10), start, 100).state.theta
 
 
@@ -344,7 +353,7 @@ def fit_embeddings(
     def parameters(E: Float, p: Float, v: Float, c: Float) -> Parameters:
         return Parameters(E @ p, v @ E.T, c, c0, prior.log_sink)
 
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         step, _, _ = pull_back(data.evaluate(parameters(E0, p0, v0, c0)), E0, p0, v0)
         moved = v0 @ step.T
         size = float(np.sqrt((moved**2 @ df).mean() / max(float(df.sum()), 1e-12)))

@@ -227,10 +227,32 @@ def test_output_that_cannot_be_written(here, capsys):
             assert run([*command, folder]) == 2
             assert f"cannot write '{folder}': is a directory" in capsys.readouterr().err
     (here / "file").write_text("a file, not a folder")
-    code = run(["fit", "reviews.csv", "-o", "file"])
-    assert code == 2
-    assert "cannot write 'file': file exists" in capsys.readouterr().err
+    assert "cannot write 'file': not a directory" in refused(capsys, "fit", "reviews.csv", "-o", "file")
     assert (here / "file").read_text() == "a file, not a folder"
+
+
+PRESSED = """
+import os, signal, sys
+
+class Press:
+    def find_spec(self, name, *rest):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+"""
+
+
+@pytest.mark.parametrize("module", ["keytokens.cli.app", "numpy.linalg", "scipy.sparse", "typer"])
+@pytest.mark.parametrize(
+    "way", ["from keytokens.cli import main; main()", "import runpy; runpy.run_module('keytokens')"]
+)
+def test_ctrl_c_while_modules_load(way, module):
+    """At the moment in which this module is looked for, from the script that pip makes and from `python -m`."""
+    way = way.replace("('keytokens')", "('keytokens', run_name='__main__')")
+    done = subprocess.run([sys.executable, "-c", PRESSED + way, module], capture_output=True, text=True, check=False)
+    assert done.stderr == "keytokens: interrupted; what was there before is unchanged.\n"
+    assert (done.returncode, done.stdout) == (130, "")
 
 
 def test_ctrl_c_during_training_leaves_the_old_model(here):

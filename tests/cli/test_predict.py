@@ -113,7 +113,7 @@ def test_the_memory_does_not_grow_with_the_file(here, capfd, arguments):
 
 def test_the_file_may_be_its_own_target(here, capsys):
     write_table("t.csv", {"text": reviews(30)[0]})
-    assert run(["predict", "model", "t.csv", "-o", "t.csv"]) == 0
+    assert run(["predict", "model", "t.csv", "-o", "t.csv", "--force"]) == 0
     assert list(read_table("t.csv").columns) == ["text", "prediction", "probability"]
 
 

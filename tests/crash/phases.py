@@ -151,6 +151,8 @@ def one_model(*may_be: str) -> Callable[[Path, Known], str]:
         known.model["old"].save(place)
         if _loaded(place, known) != "old":
             raise Broken("after the kill a model could not be saved")
+        if {file.name for file in place.iterdir()} != _named(place):
+            raise Broken("after the kill and a save there is more than one model")
         return found + (" with leftovers" if left else "")
 
     return check

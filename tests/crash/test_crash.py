@@ -7,13 +7,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 import keytokens as kt
+from keytokens.cli.app import run
+from keytokens.tables import write_table
 
 from ..corpus import reviews
+from .disks import small_disk
 
 ROOT = Path(__file__).parents[2]
 SHORT = ["fit-over", "save", "two-writers", "report", "store"]
@@ -72,7 +76,7 @@ def test_a_disk_that_refuses_at_any_call(tmp_path, models, monkeypatch, code, ca
 
 
 def test_leftovers_of_a_kill_are_ignored(tmp_path, models):
-    """Files of a save that never came to its end are not read, not named and not in the way."""
+    """Files of a save that was killed are not read, not named, not in the way, and gone after the next save."""
     old, new = models
     old.save(tmp_path / "model")
     for name in ("arrays-0123456789abcdef.safetensors", ".model.json.0123456789ab.tmp"):
@@ -80,3 +84,21 @@ def test_leftovers_of_a_kill_are_ignored(tmp_path, models):
     assert kt.load(tmp_path / "model").predict(["great"]) == old.predict(["great"])
     new.save(tmp_path / "model")
     assert kt.load(tmp_path / "model").predict(["great"]) == new.predict(["great"])
+    assert len(list((tmp_path / "model").iterdir())) == 3
+
+
+def test_a_model_is_rescued_from_a_full_disk(tmp_path, capsys, monkeypatch):
+    """A real one, which has room for neither the model nor another one beside it."""
+    texts, labels = reviews(120)
+    write_table(str(tmp_path / "in.csv"), {"text": texts, "label": labels})
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with small_disk(12) as disk:
+        if disk is None:
+            pytest.skip("only others may mount a disk")
+        assert run(["fit", str(tmp_path / "in.csv"), "-o", str(disk / "model")]) == 2
+        assert not [file for file in disk.rglob("*") if file.is_file()]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no space left on device" in line
+    (rescue,) = tmp_path.glob("keytokens-rescue-*")
+    assert line.endswith(f"The model was saved to {str(rescue)!r} instead.")
+    assert kt.load(rescue).classes_.tolist() == ["neg", "pos"]

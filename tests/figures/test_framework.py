@@ -294,7 +294,7 @@ def test_refusals(tmp_path, monkeypatch, capsys):
 
 def test_output_that_cannot_be_written(gallery, capsys):
     (gallery / "file").write_text("a file, not a folder")
-    assert "cannot write 'file': file exists" in refused(capsys, "good", "-o", "file")
+    assert "cannot write 'file': not a directory" in refused(capsys, "good", "-o", "file")
     assert (gallery / "file").read_text() == "a file, not a folder"
 
 

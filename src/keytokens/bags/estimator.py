@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from ..core.bags import Bags
 from ..core.counts import Float
@@ -20,6 +19,7 @@ from ..explanation import BagExplanation
 from ..explanation.attention import holding_half
 from ..fitting import class_weighted
 from ..optim.loop import Status
+from ..parallel import one_blas_thread
 from ..validate import Seen, check_choice, check_number, check_seed
 from .arrays import model_arrays, model_of
 from .features import FEATURES, FeatureMap
@@ -154,7 +154,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         total = check_total(owner, class_weighted(self.class_weight, y, weight))
         seed = check_random_state(self.random_state)
         warm = self._may_go_on(classes, bags.dim)
-        with threadpool_limits(1, "blas"):  # the same bits whatever BLAS would like to use
+        with one_blas_thread():
             phi, rows = self._keep_map(bags) if warm else self._learn_map(bags, weight, seed)
             training = self._training(rows.shape[1], len(classes))
             starts = [self._present()] if warm else first_weights(training.shape, codes, weight, self.n_starts, seed)
@@ -230,7 +230,8 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _forward(self, X: Any, owner: str) -> tuple[Bags, Pooled]:
         bags = self._bags(X, owner)
-        return bags, forward(bags.with_rows(self.feature_map_(bags.rows)), self._present())
+        with one_blas_thread():  # the same bits whoever else uses BLAS at this moment
+            return bags, forward(bags.with_rows(self.feature_map_(bags.rows)), self._present())
 
     def decision_function(self, X: Any) -> Array:
         """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
@@ -265,15 +266,14 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def explain(self, bag: Any) -> BagExplanation:
         """Why this bag, an array (T, d), gets its label, with what is proved of it."""
-        bags = self._bags([one_bag(bag)], "explain")
-        phi, w = self.feature_map_(bags.rows), self._present()
-        done = forward(bags.with_rows(phi), w)
+        _, done = self._forward([one_bag(bag)], "explain")
+        w = self._present()
         both = len(self.classes_) == 2
         scores = np.append(0.0, done.scores[:, 0]) if both else done.scores[:, 0]
         values = done.values + w.e
         if both:
             values = np.column_stack([np.zeros(len(values)), values])
-        return BagExplanation(phi @ w.q, values if w.linear else None, scores, self.classes_.tolist())
+        return BagExplanation(done.logits, values if w.linear else None, scores, self.classes_.tolist())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a directory, whole or not at all."""

@@ -63,6 +63,7 @@ class Weights:
 class Pooled(NamedTuple):
     """What a forward pass leaves behind."""
 
+    logits: Array  # (N,) of each instance
     attention: Array  # (N,)
     values: Array  # (N, h) of each instance, without intercept
     hidden: Array  # (n, h) pooled, with it
@@ -77,9 +78,10 @@ def forward(bags: Bags, w: Weights) -> Pooled:
     [[2.0]]
     """
     both = bags.rows @ np.vstack([w.q, w.V]).T
-    s, B = softmax(bags, both[:, 0]), both[:, 1:]
+    logits, B = both[:, 0], both[:, 1:]
+    s = softmax(bags, logits)
     H = bags.sum(s[:, None] * B) + w.e
-    return Pooled(s, B, H, H.T if w.linear else w.U @ np.tanh(H).T + w.c[:, None])
+    return Pooled(logits, s, B, H, H.T if w.linear else w.U @ np.tanh(H).T + w.c[:, None])
 
 
 def backward(bags: Bags, w: Weights, done: Pooled, slope: Array) -> Weights:

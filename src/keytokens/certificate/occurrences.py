@@ -1,7 +1,8 @@
 """Counting occurrences instead of tokens, and additions instead of deletions.
 
-A token that occurs c times weighs phi(c): c with raw counts, 1 + log c with log counts, 1 with binary counts; phi(0)
-= 0 and each further occurrence adds less. Occurrence j of a token adds the *step* phi(j) - phi(j - 1).
+A token that occurs c times weighs phi(c) (`core.counts.COUNTS`): c with raw counts, 1 + log c with log counts, 1 with
+binary counts; phi(0) = 0 and each further occurrence adds less. Occurrence j of a token adds the *step* phi(j) -
+phi(j - 1).
 
 Keeping: k kept occurrences of a supporter are sure of phi(k), and the steps shrink, so the largest steps taken first
 are best: a sort. Deleting: each further deletion of the same token removes *more* than the last, so with log or
@@ -22,6 +23,7 @@ from numpy.typing import ArrayLike
 from keytokens.certificate.duels import beats, fewest_kept, near, wins
 from keytokens.certificate.tokens import NOTHING, TokenSet, flip, sufficient
 from keytokens.certificate.votes import Ballot, Duel, FloatArray, IntArray, label_of
+from keytokens.core.counts import COUNTS
 from keytokens.errors import refusal
 
 __all__ = ["Counts", "fewest_additions", "flip_occurrences", "phi", "sufficient_occurrences"]
@@ -30,17 +32,12 @@ Counts = Literal["raw", "log", "binary"]
 
 
 def phi(count: ArrayLike, counts: Counts) -> FloatArray:
-    """Weight of a count.
+    """Weight of a count, as in training.
 
-    >>> phi([0, 1, 2], "log").round(3).tolist(), phi([0, 1, 2], "binary").tolist()
-    ([0.0, 1.0, 1.693], [0.0, 1.0, 1.0])
+    >>> phi([0, 0.5, 1, 2], "log").round(3).tolist(), phi([0, 0.5, 1, 2], "binary").tolist()
+    ([0.0, 0.5, 1.0, 1.693], [0.0, 1.0, 1.0, 1.0])
     """
-    c = np.asarray(count, dtype=np.float64)
-    if counts == "raw":
-        return c
-    if counts == "binary":
-        return np.minimum(c, 1.0)
-    return np.where(c > 0, 1.0 + np.log(np.maximum(c, 1.0)), 0.0)
+    return np.asarray(COUNTS[counts](np.asarray(count, dtype=np.float64)))
 
 
 def steps(count: int, counts: Counts) -> FloatArray:

@@ -30,7 +30,7 @@ class AttentionClassifier(Attention):
     Parameters
     ----------
     counts : "raw", "log" or "binary"
-        The weight of a token that occurs c times: c, 1 + log c, or 1.
+        The weight of a token that occurs c times: c, 1 + log c, or 1. Of an amount below 1: c, c, or 1 (0 for none).
     sink : float
         The weight of the sink, in mean document weights. 0: no sink, the model of the paper.
     ratio, spread : float

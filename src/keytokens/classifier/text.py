@@ -53,7 +53,8 @@ class KeyTokenClassifier(Attention):
 
     Attributes
     ----------
-    classes_, vocabulary_ (a `Vocabulary`; its `tokens` are the columns), and those of `AttentionClassifier`.
+    classes_, vocabulary_ (a `Vocabulary`; its `tokens` are the columns), dropped_ (None, or what a budget of memory
+    has cost: {"tokens": dropped, "of": found, "why": a sentence}), and those of `AttentionClassifier`.
 
     Examples
     --------
@@ -64,6 +65,7 @@ class KeyTokenClassifier(Attention):
     """
 
     vocabulary_: Vocabulary
+    dropped_: dict[str, Any] | None = None  # on the class for models whose fit knows of no budget
 
     def __init__(
         self,
@@ -155,7 +157,7 @@ class KeyTokenClassifier(Attention):
         warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        self._train(blocks, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary)
+        self._train(blocks, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
         return self
 
     def _counted(self, found: Found, n_classes: int) -> list[Block]:
@@ -178,10 +180,10 @@ class KeyTokenClassifier(Attention):
 
         The batches are read once; what is made of them lies in files. `memory`, in bytes, is what the whole process
         should hold: if more tokens were found than may be trained in it, the most frequent ones are kept (as by
-        `max_tokens`). With a `folder` of its own a fit saves its state every few seconds, and after an interruption
-        `resume=True` goes on there and ends with the same bits; `source` is any text that says which data these are.
-        The folder may be removed when the fit is done. `relabel` turns the distinct labels, once all are known, into
-        those of the model.
+        `max_tokens`) and `dropped_` says so; if it holds no useful number of them, the fit is refused. With a `folder`
+        of its own a fit saves its state every few seconds, and after an interruption `resume=True` goes on there and
+        ends with the same bits; `source` is any text that says which data these are. The folder may be removed when the
+        fit is done. `relabel` turns the distinct labels, once all are known, into those of the model.
         """
         self.check_options()
         check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
@@ -210,6 +212,7 @@ class KeyTokenClassifier(Attention):
                 found.vocabulary.sizes,
                 None if folder is None else place,
                 vocabulary_=found.vocabulary,
+                dropped_=found.dropped,
             )
         return self
 

@@ -11,6 +11,7 @@ import typer
 
 from .._version import __version__
 from ..errors import KeyTokensError
+from . import leave_at_once
 from .common import too_late_to_interrupt
 from .demo import demo
 from .explain import explain
@@ -21,7 +22,7 @@ from .report import report
 from .serve import serve
 from .verify import verify
 
-__all__ = ["app", "main"]
+__all__ = ["app", "finish", "run"]
 
 app = typer.Typer(
     name="keytokens",
@@ -52,26 +53,23 @@ def _keytokens(
         typer.echo(context.get_help())
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run a command; exit code 0 for success, 1 for a failed check, 2 for bad input, 130 for Ctrl-C."""
-    code = run(arguments)
-    too_late_to_interrupt()  # the rest is clearing away
-    sys.exit(code)
-
-
 def run(arguments: list[str] | None) -> int:
-    """Run a command and return its exit code; whatever goes wrong for a known reason is one line on stderr."""
+    """`finish`, after which Ctrl-C does again what it did before."""
     before = signal.getsignal(signal.SIGINT)
     try:
-        return _ran(arguments)
+        return finish(arguments)
     finally:
         if before is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
 
 
-def _ran(arguments: list[str] | None) -> int:
+def finish(arguments: list[str] | None) -> int:
+    """Run a command and return its exit code; whatever goes wrong for a known reason is one line on stderr."""
     try:
+        if signal.getsignal(signal.SIGINT) is leave_at_once:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a command has something to clear away
         code = int(app(args=arguments, prog_name="keytokens", standalone_mode=False) or 0)
+        too_late_to_interrupt()  # the rest is clearing away
     except KeyTokensError as error:
         return _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
@@ -86,5 +84,6 @@ def _ran(arguments: list[str] | None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
+    too_late_to_interrupt()
     print("keytokens: " + " ".join(message.split()), file=sys.stderr)
     return code

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections import Counter, defaultdict
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError, shorten
+from ..errors import InputError, OutputError, refusal, shorten
+from ..files import check_output
 from ..tuning import LEAST_BYTES
 from ..validate import Seen
 
 __all__ = [
+    "ForceOption",
     "JsonOption",
     "TableFormat",
     "TextColumn",
     "ThreadsOption",
     "bytes_of",
+    "check_target",
+    "save_model",
     "say",
     "score_line",
     "show_json",
@@ -37,6 +45,7 @@ TableFormat = Annotated[
     str | None,
     typer.Option("--format", help="csv, tsv, jsonl or parquet; by default the ending of the file's name says it."),
 ]
+ForceOption = Annotated[bool, typer.Option("--force", help="Let the output replace its own input.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; all cores by default.")]
 
@@ -45,6 +54,37 @@ def too_late_to_interrupt() -> None:
     """From here on Ctrl-C does nothing: what a command has saved is saved, and it must not say otherwise."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def check_target(who: str, option: str, target: str | Path, data: str, force: bool) -> None:
+    """Refuse, before the work, a file that cannot be written, or that holds the data (or some of a folder of them)."""
+    if target == "-":
+        return
+    check_output(Path(target))
+    below = (os.path.join(at, name) for at, _, names in os.walk(data) for name in names)
+    for source in () if force else (0 if data == "-" else data, *below):
+        with suppress(OSError):  # one of the two is not there
+            if os.path.samefile(source, target):
+                cure = "give another name, or --force to replace the data"
+                raise refusal(who, option, "be another file than the data", os.fspath(target), cure)
+
+
+def save_model(model: Any, output: Path) -> None:
+    """Save what was trained; where that fails, beside the output or in the system's temporary folder, and say where."""
+    too_late_to_interrupt()
+    try:
+        model.save(output)
+    except OutputError as error:
+        for place in (output.absolute().parent, None):
+            with suppress(OSError), ExitStack() as undo:
+                rescue = tempfile.mkdtemp(prefix="keytokens-rescue-", dir=place)
+                undo.callback(shutil.rmtree, rescue, ignore_errors=True)
+                model.save(rescue)
+                undo.pop_all()
+                break
+        else:
+            raise OutputError(f"{error} The temporary folder cannot be written either: the model is lost.") from error
+        raise OutputError(f"{error} The model was saved to {rescue!r} instead.") from error
 
 
 def say(line: str = "", *, quiet: bool = False) -> None:

@@ -12,10 +12,10 @@ import typer
 from ..classifier import KeyTokenClassifier
 from ..corpora import imdb_reviews
 from ..explanation import Explanation
-from ..files import write_whole
+from ..files import check_output, write_whole
 from ..report.page import documents_page
 from ..report.terminal import explanation_text, key_tokens_text, wants_colour
-from .common import JsonOption, ThreadsOption, say, score_line, show_json, too_late_to_interrupt, width
+from .common import JsonOption, ThreadsOption, save_model, say, score_line, show_json, width
 from .fit import held_out_score
 
 __all__ = ["demo"]
@@ -29,6 +29,7 @@ def demo(
     json: JsonOption = False,
 ) -> None:
     """Real IMDB reviews, no download: train, score, explain, write a page."""
+    check_output(output, "explanations.html")
     texts, labels = imdb_reviews()
     say(f"{len(texts):,} IMDB reviews, {len(set(labels))} classes", quiet=json)
     options: dict[str, Any] = {"threads": threads, "verbose": 0 if json else 1, "random_state": 0}
@@ -41,9 +42,7 @@ def demo(
     say(f"trained on {len(texts) - n_shown:,} reviews in {seconds:.1f} s: {len(clf.vocabulary_):,} tokens", quiet=json)
     shown = [(f"A {label} review", _example(clf, texts[:n_shown], label)) for label in clf.classes_.tolist()]
     page, model = output / "explanations.html", output / "model"
-    output.mkdir(parents=True, exist_ok=True)
-    too_late_to_interrupt()
-    clf.save(model)
+    save_model(clf, model)
     key_tokens = clf.key_tokens(20)
     write_whole(page, documents_page("keytokens demo", score_line(score), shown, key_tokens).encode("utf-8"))
     if json:

@@ -18,7 +18,7 @@ from ..persist import load
 from ..report.terminal import explanation_text, wants_colour
 from ..tables import Table, Wanted, kind_of, read_batches, read_table, table_writer, texts_of
 from .bulk import counted, free_name, long_document
-from .common import JsonOption, TableFormat, TextColumn, say, show_json, warn, width
+from .common import ForceOption, JsonOption, TableFormat, TextColumn, check_target, say, show_json, warn, width
 from .fit import check_format
 
 __all__ = ["explain"]
@@ -45,12 +45,14 @@ def explain(
     ] = False,
     table_format: TableFormat = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that stands alone.")] = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Show which tokens decide the label of a text, with the proof; or of every text of a table, whatever its size."""
     _check_asked(text, data, output, column, words, table_format, html)
     clf = load(model)
     if data is not None:
+        check_target("explain", "--output", output, data, force)
         if not isinstance(clf, KeyTokenClassifier):
             raise InputError(f"explain: --data needs a model of texts; {str(model)!r} is a {type(clf).__name__}.")
         wanted = Wanted(column, None, warn, need_label=False)
@@ -58,6 +60,8 @@ def explain(
         _explain_table(clf, batches, output, wanted, words, json)
         return
     assert text is not None
+    if html is not None:
+        check_target("explain", "--html", html, text if isinstance(clf, BagClassifier) else "", force)
     explanation = clf.explain(_bag(text) if isinstance(clf, BagClassifier) else _text(text))
     if html is not None:
         explanation.to_html(html)

@@ -13,7 +13,7 @@ from ..figures import Figure, Made, figures, make
 from ..figures.figure import numbered_notes
 from ..figures.look import check_matplotlib
 from ..figures.page import index_page, summary
-from ..files import write_whole
+from ..files import check_output, write_whole
 from .common import JsonOption, say, show_json, width
 
 __all__ = ["figure"]
@@ -31,8 +31,10 @@ def figure(
     if listed:
         _show_list(figures(name or ()), json)
         return
+    chosen = _chosen(name or [], every)
+    check_output(output, "index.html")
     made, absent = [], {}
-    for one in _chosen(name or [], every):
+    for one in chosen:
         try:
             made.append(make(one, full=full))
         except (DataError, MissingExtra) as error:  # texts that are not at hand

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ import typer
 from ..classifier import KeyTokenClassifier
 from ..errors import InputError
 from ..evaluation import hold_out
+from ..files import check_output
 from ..streaming import LEAST_MEMORY
 from ..tables import FORMATS, Wanted, labels_of, read_table, texts_of
 from ..tuning import Tuned, autotune
@@ -24,14 +26,14 @@ from .common import (
     TextColumn,
     ThreadsOption,
     bytes_of,
+    save_model,
     say,
     score_line,
     show_json,
     tell_classes,
-    too_late_to_interrupt,
     warn,
 )
-from .flow import Flow, fit_flow
+from .flow import Flow, fit_flow, only_fit
 
 __all__ = ["fit", "held_out_score"]
 
@@ -124,6 +126,7 @@ def fit(
     given = {name: value for name, value in wanted.items() if value is not None}
     KeyTokenClassifier(**given).check_options()
     max_bytes = None if size is None else bytes_of(size)
+    check_output(output, "model.json")
     if memory is not None or resume or dask is not None:
         if tune is not None:
             raise InputError("fit: --autotune needs all texts in memory; leave --memory, --resume and --dask out.")
@@ -131,7 +134,8 @@ def fit(
             raise InputError("fit: --dask keeps the texts on the workers; leave --memory and --resume out.")
         budget = None if memory is None else bytes_of(memory, "--memory", LEAST_MEMORY)
         flow = Flow(data, table_format, text, label, quiet=json)
-        fit_flow(flow, output, given, holdout, seed, budget, resume, max_bytes, dask)
+        with only_fit(output) if dask is None else nullcontext():
+            fit_flow(flow, output, given, holdout, seed, budget, resume, max_bytes, dask)
         return
     trainer = Trainer(given, tune, max_bytes, seed, quiet=json)
     begin = time.perf_counter()
@@ -151,8 +155,7 @@ def fit(
     scored = time.perf_counter()
     model = trainer.train(texts, labels)
     fitted = time.perf_counter()
-    too_late_to_interrupt()
-    model.save(output)
+    save_model(model, output)
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)
     say(f"model: {output}", quiet=json)
     if json:

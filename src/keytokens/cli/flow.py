@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from ..classifier import KeyTokenClassifier
 from ..errors import InputError
-from ..files import write_whole, writing
+from ..files import locked, write_whole, writing
 from ..streaming import sealed, unsealed
 from ..tables import Wanted, as_classes, as_numbers, given_labels, read_batches, tables_in, texts_of
 from .bulk import counted
-from .common import say, score_line, show_json, tell_classes, too_late_to_interrupt, warn
+from .common import save_model, say, score_line, show_json, tell_classes, warn
 
-__all__ = ["Flow", "fit_flow"]
+__all__ = ["Flow", "fit_flow", "only_fit"]
 
 Batch = tuple[list[str], list[Any]]
 
@@ -111,7 +111,7 @@ def fit_flow(
     With the address of a Dask scheduler its workers do the fitting, and nothing lies in a folder.
     """
     begin = time.perf_counter()
-    partial = output.with_name(f"{output.name}.partial")
+    partial = _partial(output)
     source = flow.source
     told = {name: value for name, value in options.items() if name != "threads"}
     scored_as = json.dumps([holdout, memory, source, told], default=repr)
@@ -120,7 +120,7 @@ def fit_flow(
         if address is not None:
             return on_cluster(flow.batches(share, seed, held=False), options, address)
         model = KeyTokenClassifier(**options, verbose=0 if flow.quiet else 1)
-        with writing(partial), _no_empty(partial):
+        with writing(partial):
             return model.fit_batches(
                 flow.batches(share, seed, held=False),
                 memory=memory,
@@ -144,9 +144,9 @@ def fit_flow(
             pass
     model = model if max_bytes is None else model.compressed(max_bytes)
     fitted = time.perf_counter()
-    too_late_to_interrupt()
-    model.save(output)
-    shutil.rmtree(partial, ignore_errors=True)
+    save_model(model, output)
+    if address is None:
+        shutil.rmtree(partial, ignore_errors=True)
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=flow.quiet)
     say(f"model: {output}", quiet=flow.quiet)
     if flow.quiet:
@@ -174,14 +174,21 @@ def on_cluster(batches: Iterator[Batch], options: dict[str, Any], address: str) 
     return fit_on_dask(batches, options, address, as_numbers)
 
 
+def _partial(output: Path) -> Path:
+    return Path(f"{output if output.name else output.absolute()}.partial")  # the present folder has no name
+
+
 @contextmanager
-def _no_empty(folder: Path) -> Iterator[None]:
-    """Leave no folder behind in which nothing was finished."""
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            folder.rmdir()
+def only_fit(output: Path) -> Iterator[None]:
+    """Have `OUTPUT.partial` to oneself, and leave it behind only if something in it was finished."""
+    partial = _partial(output)
+    with locked(partial, busy="another fit is using it; wait until it ends, or give another --output"):
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):
+                partial.rmdir()
+            raise
 
 
 def _kept_score(partial: Path, resume: bool, scored_as: str) -> dict[str, Any] | None:

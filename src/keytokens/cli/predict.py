@@ -16,7 +16,7 @@ from ..parallel import cores, ordered_stream
 from ..persist import load_text_model
 from ..tables import Table, Wanted, as_classes, given_labels, read_batches, table_writer, texts_of
 from .bulk import counted, free_name, long_document
-from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, warn
+from .common import ForceOption, JsonOption, TableFormat, TextColumn, ThreadsOption, check_target, warn
 from .fit import check_format
 
 __all__ = ["predict"]
@@ -30,10 +30,12 @@ def predict(
     label: Annotated[str | None, typer.Option("--label", help="Column with true labels: show the accuracy.")] = None,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Add the predicted label and its probability to every row. The file may be larger than the memory."""
     check_format(table_format)
+    check_target("predict", "--output", output, data, force)
     clf = load_text_model("predict", model)
     done = _Predictions(clf, Wanted(text, label, warn, need_label=False))
     batches = done.of(counted(read_batches(data, table_format, done.wanted), "predicting"), threads or cores())

@@ -10,7 +10,17 @@ import typer
 from ..persist import load_text_model
 from ..report.explorer import MOST_DOCUMENTS
 from ..tables import Wanted, as_classes, given_labels, read_table, texts_of
-from .common import JsonOption, TableFormat, TextColumn, ThreadsOption, say, show_json, warn
+from .common import (
+    ForceOption,
+    JsonOption,
+    TableFormat,
+    TextColumn,
+    ThreadsOption,
+    check_target,
+    say,
+    show_json,
+    warn,
+)
 from .fit import check_format
 
 __all__ = ["report"]
@@ -34,10 +44,12 @@ def report(
     ] = MOST_DOCUMENTS,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Write one page that works offline: score, map of the tokens, every text explained, and a field to try."""
     check_format(table_format)
+    check_target("report", "--output", output, data, force)
     clf = load_text_model("report", model)
     clf.threads = threads
     wanted = Wanted(text, label, warn)

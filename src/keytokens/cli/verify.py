@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..bar import Bar
-from ..files import write_whole
+from ..files import check_output, write_whole
 from ..report.theorems import verdicts_page
 from ..theory import Verdict, claims
 from ..theory import verify as verify_claims
@@ -27,6 +27,8 @@ def verify(
 ) -> None:
     """Run every executable theorem: are its hypotheses met, does its conclusion hold, by how much?"""
     chosen = claims(claim or ())
+    if html is not None:
+        check_output(html)
     with Bar(total=sum(one.size(seeds) for one in chosen), unit="instance", disable=None, leave=False) as bar:
 
         def tick(verdict: Verdict | None) -> None:

@@ -57,12 +57,13 @@ _MANY_TOKENS = 1 << 20  # a vector of so many is larger than what a core has for
 Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
 Of = Callable[[Float, Float], None]  # from entries to entries
 
-# phi, the weight of a token that occurs c times; phi(0) = 0 because absent tokens are not stored. Below 1 (weights that
-# are no counts) the logarithm goes on as a straight line: still concave, still positive.
+# phi, the weight of a token that occurs c times, for any amount c >= 0: training and proofs use these functions, and
+# model.js of the page has the same. phi(0) = 0, and phi is concave, as the proofs need. Below 1 (amounts that are not
+# counts) the logarithm goes on as a straight line; "binary" asks whether there is any of the token.
 COUNTS: dict[str, Callable[[Float], Float]] = {
     "raw": lambda c: c,
     "log": lambda c: np.minimum(c, 1) + np.log(np.maximum(c, 1)),
-    "binary": lambda c: np.ones_like(c),
+    "binary": lambda c: (c > 0).astype(c.dtype),
 }
 
 
@@ -120,7 +121,13 @@ class Block:
         """C x for every row x of X, (rows, tokens) as `layout` has it: (rows, documents)."""
         if layout(len(X)) == "F":
             columns = np.ascontiguousarray(X.T)
-            return np.concatenate(ordered_map(lambda part: part @ columns, self._documents, threads)).T
+            by_document = np.empty((len(self), len(X)), self.dtype)
+
+            def fill_slice(task: tuple[Any, slice]) -> None:
+                by_document[task[1]] = task[0] @ columns
+
+            ordered_map(fill_slice, zip(self._documents, self._spans, strict=True), threads)
+            return by_document.T
         # a row at a time: in scipy two products cost less than one with two columns
         sums = np.empty((len(X), len(self)), self.dtype)
 

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.lq import check_exponent, conjugate, divergence, dual, mirror, norm
+from ..parallel import one_blas_thread
 from ..validate import check_number
 from .problem import MarginProblem, check_problem
 from .solution import MarginSolution, NotSolved
-from .solver import CERTIFIED, one_thread, solve
+from .solver import CERTIFIED, solve
 
 __all__ = ["LqSolution", "solve_lq"]
 
@@ -99,7 +100,7 @@ def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> L
     euclidean = solve(problem)
     if not euclidean.p.any():
         return LqSolution(problem, euclidean.p, euclidean.lam, euclidean.nu, 0, q)
-    with one_thread(), np.errstate(over="ignore", invalid="ignore"):  # what comes of it has no certificate
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # what comes of it has no certificate
         solution = _solve(problem, euclidean, float(q), tolerance)
         residuals = solution.residuals()
     if not max(residuals.values()) <= CERTIFIED:  # also nan

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.linalg import lstsq, qr
 
 from ..errors import refusal
+from ..parallel import one_blas_thread
 from .interior import PathPoint, central_path
 from .matrix import Kronecker, MatrixSolution, Rank, factors, solve_matrix
 from .problem import MarginProblem
 from .solution import TIGHT, NotSolved
-from .solver import one_thread
 
 __all__ = ["GAP", "NuclearSolution", "solve_nuclear"]
 
@@ -108,7 +108,7 @@ def solve_nuclear(problem: MarginProblem, start: MatrixSolution | None = None) -
     short = solve_matrix(problem) if start is None else _checked_start(problem, rows, start)
     if not problem.b.any():
         return NuclearSolution(problem, np.zeros(rows.shape), np.zeros(len(rows)))
-    with one_thread():
+    with one_blas_thread():
         found = _followed(problem, rows, short.W)
         if found.gap > AIM or not found.rank.agrees:
             found = _polished(found)

@@ -10,24 +10,21 @@ each row, then only what differs.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lstsq, qr, svd
-from threadpoolctl import ThreadpoolController
 
 from ..errors import NotSeparable, refusal
+from ..parallel import one_blas_thread
 from ..validate import check_number
 from .active import ActiveSet, Contradiction, polished
 from .problem import MarginProblem, check_problem
 from .rows import Rows
 from .solution import MarginSolution, NotSolved, Witness
 
-__all__ = ["CERTIFIED", "one_thread", "solve"]
+__all__ = ["CERTIFIED", "solve"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -93,7 +90,7 @@ def solve(
     check_number("solve", "tolerance", tolerance, 0.0, above=True)
     first = _given_rows(problem, start)
     # One thread: the same bits everywhere, and many small products that threads would only slow down.
-    with one_thread():
+    with one_blas_thread():
         if len(first):
             try:
                 return _solve(_Search(problem, tolerance), first)
@@ -124,16 +121,6 @@ def _solve(search: _Search, first: Index) -> MarginSolution:
             "for double precision. Scale or centre the keys, or drop inputs that are almost contradictory."
         )
     return solution
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """BLAS held to one thread."""
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()  # finding the libraries takes longer than a small problem
 
 
 class _Search:

@@ -25,6 +25,7 @@ from .sources import LONGEST, Watched, decoding, opened, seekable
 __all__ = ["BATCH", "read_batches", "read_table", "tables_in"]
 
 BATCH = 4096  # rows: enough to drown the overhead, and to guess columns from the first batch as from the whole
+_HELD = 1 << 24  # characters of a batch, beyond which it is not filled up: texts may be long
 _BARE = 1_000_000  # JSON lines without any field that may come before the first field
 _CELLS = 1 << 24  # that JSON lines may always have
 _SPARSE = 100  # times as many cells as values are too many, beyond that
@@ -205,6 +206,7 @@ def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
         header: list[str] | None = None
         rows: list[list[str]] = []
         lines: list[int] = []
+        held = 0
         for line, row in _csv_rows(text, kind, name):
             if header is None:
                 header = _check_header(row, name)
@@ -218,9 +220,10 @@ def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
                 raise DataError(f"{name}, line {line}: repeats the names of the columns. Remove the line.")
             rows.append(row)
             lines.append(line)
-            if len(rows) == most:
+            held += sum(map(len, row))
+            if len(rows) == most or held >= _HELD:
                 yield _at_lines(name, _columns(header, rows), lines, headed=True)
-                rows, lines = [], []
+                rows, lines, held = [], [], 0
         if header and rows:
             yield _at_lines(name, _columns(header, rows), lines, headed=True)
 
@@ -260,6 +263,7 @@ def _read_jsonl(watched: Watched, most: int, whole: bool) -> Iterator[Table]:
     records: list[dict[str, Any]] = []
     lines: list[int] = []
     rows, values = 0, 0  # that are held at once
+    held = 0
 
     def piece() -> Table:
         nonlocal rows, values
@@ -275,9 +279,10 @@ def _read_jsonl(watched: Watched, most: int, whole: bool) -> Iterator[Table]:
             records.append(_record(line, f"{watched.name}, line {number}"))
             lines.append(number)
             names |= dict.fromkeys(records[-1])
-            if len(records) >= most and names:
+            held += len(line)
+            if (len(records) >= most or held >= _HELD) and names:
                 yield piece()
-                records, lines = [], []
+                records, lines, held = [], [], 0
             elif len(records) > _BARE:
                 raise DataError(f"{watched.name}: the first {_BARE:,} rows have no field at all.")
     if records and names:

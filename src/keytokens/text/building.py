@@ -33,6 +33,8 @@ __all__ = ["Found", "Limits", "build", "build_from", "find"]
 _ROW_BITS, _ROW, _KEY_BITS = np.uint64(ROW_BITS), np.uint64((1 << ROW_BITS) - 1), np.uint64(64 - ROW_BITS)
 _RANGE = 1 << 18  # keys that are merged at a time, by each thread
 
+Most = Callable[[int], int]  # from the number of tokens that were found to the number of those to keep
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -138,11 +140,11 @@ def build_from(
     shelves: ShelfMaker = MemoryShelf,
     room: Callable[[int, Any], AnyRoom] = MemoryRoom,  # type: ignore[assignment]
     weigh: Weigh = lambda counts: counts,
-    most: Callable[[], int | None] = lambda: None,
+    most: Most = lambda n_tokens: n_tokens,
 ) -> tuple[Vocabulary, sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
     """The same from pieces that flow by, with the rooms in which the indices and the weighed counts lie.
 
-    `most` is asked, when all texts have been read, how many tokens there may be.
+    `most` is asked, once the number of tokens is known, how many of them to keep.
     """
     found = _found(pieces, limits, threads, shelves, most)
     counts, rooms = assemble(found.shard.entries, found.shard.sizes, found.column, threads, room, weigh)
@@ -199,7 +201,7 @@ def _found(
     limits: Limits,
     threads: int,
     shelves: ShelfMaker = MemoryShelf,
-    most: Callable[[], int | None] = lambda: None,
+    most: Most = lambda n_tokens: n_tokens,
 ) -> Found:
     words, word_keys, texts = number_texts(pieces, threads, shelves)
     give_back_memory()
@@ -214,9 +216,12 @@ def _found(
     shard.texts.close()
     if shard.nodes is not None:
         shard.nodes.close()
-    allowed = [n for n in (limits.max_tokens, most()) if n is not None]
-    limits = replace(limits, max_tokens=min(allowed, default=None))
-    column = choose([one.texts for one in grams], limits, sum(shard.sizes))
+    frequencies, n_texts = [one.texts for one in grams], sum(shard.sizes)
+    column = choose(frequencies, limits, n_texts)
+    n_tokens = int(np.count_nonzero(column >= 0))
+    kept = most(n_tokens)
+    if kept < n_tokens:
+        column = choose(frequencies, replace(limits, max_tokens=kept), n_texts)
     return Found(words, word_keys, [one.keys for one in grams], column, shard)
 
 

@@ -47,11 +47,11 @@ def number_texts(
     pieces: Iterable[Sequence[str]], threads: int, shelves: ShelfMaker
 ) -> tuple[tuple[str, ...], Keys, Shelf[Piece]]:
     """Number all words, most frequent first (then by key); and the texts in these numbers, a mask being -1."""
-    readings: Shelf[Reading] = shelves(Reading)
+    readings: Shelf[Reading] = shelves(Reading, 0)
     table = _WordTable()
     for at, reading in enumerate(ordered_stream(read_piece, pieces, threads)):
         table.add(reading, at)
-        readings.put(at, reading)
+        readings.append(reading)
     keys, order = table.finish()
     rank = rank_of(len(keys), order)
     spelled = [b""] * len(order)

@@ -47,7 +47,7 @@ def slices(texts: Sequence[str]) -> list[slice]:
 
 def made(shelves: ShelfMaker, kind: type[Any], count: int, threads: int, make: Callable[[int], Any]) -> Any:
     """A shelf with what `make` makes of every piece."""
-    shelf = shelves(kind)
+    shelf = shelves(kind, count)
 
     def one(at: int) -> None:
         shelf.put(at, make(at))

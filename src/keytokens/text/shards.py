@@ -224,7 +224,7 @@ def some_texts(parts: Sequence[tuple[Entered, int, int]]) -> Entered:
             if i < j:
                 for shelf, entries in zip(shelves, texts.entries, strict=True):
                     whole = entries.get(at)
-                    shelf.put(len(sizes), whole if j - i == size else whole.of_rows(i, j))
+                    shelf.append(whole if j - i == size else whole.of_rows(i, j))
                 sizes.append(j - i)
     return Entered(tuple(shelves), sizes)
 

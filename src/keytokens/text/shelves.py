@@ -1,6 +1,8 @@
 """Where the arrays of many pieces wait for their next use: in memory, or in a file for texts that are larger.
 
-A shelf holds one kind of thing, a dataclass of arrays, one for each piece. Threads may put and get at the same time.
+A shelf holds one kind of thing, a dataclass of arrays, one for each piece. Threads may put and get at the same time,
+each its own piece; so how many pieces there are is stated at the start and never derived from what was put. Only
+`append`, for pieces that flow by, makes a shelf longer: it is for one thread.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ class Shelf(Protocol[Item]):
 
     def put(self, at: int, item: Item) -> None: ...
 
+    def append(self, item: Item) -> None:
+        """Put one behind the last: for one thread."""
+
     def get(self, at: int) -> Item: ...
 
     def part(self, at: int, name: str, first: int, last: int) -> NDArray[Any]:
@@ -43,17 +48,20 @@ class Shelf(Protocol[Item]):
     def __len__(self) -> int: ...
 
 
-ShelfMaker = Callable[[type[Any]], Shelf[Any]]
+ShelfMaker = Callable[[type[Any], int], Shelf[Any]]  # for so many things of one kind
 
 
 class MemoryShelf(Generic[Item]):
-    def __init__(self, kind: type[Item]) -> None:
+    def __init__(self, kind: type[Item], count: int = 0) -> None:
         self._items: dict[int, Item] = {}
-        self._count = 0
+        self._count = count
 
     def put(self, at: int, item: Item) -> None:
         self._items[at] = item
-        self._count = max(self._count, at + 1)
+
+    def append(self, item: Item) -> None:
+        self.put(self._count, item)
+        self._count += 1
 
     def get(self, at: int) -> Item:
         return self._items[at]
@@ -77,7 +85,7 @@ class MemoryShelf(Generic[Item]):
 class FileShelf(Generic[Item]):
     """All things in one file that has no name any more, so that it goes with the process, however that ends."""
 
-    def __init__(self, kind: type[Item], folder: Path) -> None:
+    def __init__(self, kind: type[Item], folder: Path, count: int = 0) -> None:
         self._kind = kind
         self._names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -86,20 +94,23 @@ class FileShelf(Generic[Item]):
         self._end = 0
         self._lock = threading.Lock()
         self._places: dict[int, dict[str, tuple[int, np.dtype[Any], int]]] = {}
-        self._count = 0
+        self._count = count
 
     def put(self, at: int, item: Item) -> None:
         arrays = [np.ascontiguousarray(getattr(item, name)) for name in self._names]
         with self._lock:
             begin = self._end
             self._end += sum(array.nbytes for array in arrays)
-            self._count = max(self._count, at + 1)
         places = {}
         for name, array in zip(self._names, arrays, strict=True):
             _write(self._file, array, begin)
             places[name] = (begin, array.dtype, len(array))
             begin += array.nbytes
         self._places[at] = places
+
+    def append(self, item: Item) -> None:
+        self.put(self._count, item)
+        self._count += 1
 
     def get(self, at: int) -> Item:
         return self._kind(*(self.part(at, name, 0, self.size(at, name)) for name in self._names))
@@ -126,7 +137,7 @@ class FileShelf(Generic[Item]):
 
 
 def file_shelves(folder: Path) -> ShelfMaker:
-    return lambda kind: FileShelf(kind, folder)
+    return lambda kind, count: FileShelf(kind, folder, count)
 
 
 def _write(file: int, array: NDArray[Any], begin: int) -> None:

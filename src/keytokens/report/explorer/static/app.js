@@ -3,7 +3,7 @@
 import { DocumentsView, documentsOf } from "./documents.js";
 import { announce, h, replace } from "./dom.js";
 import { Explanation } from "./explain.js";
-import { Model } from "./model.js";
+import { Model, phi } from "./model.js";
 import { showOverview } from "./overview.js";
 import { sourceOf } from "./source.js";
 import { TryView } from "./tryit.js";
@@ -38,6 +38,7 @@ function publicFace() {
     documents,
     views,
     explain: (text, hidden = null) => new Explanation(model, text, hidden && new Set(hidden)),
+    phi,
     words: (text) => readWords(text, model.table).map(({ form }) => form ?? MASK),
   };
 }

@@ -3,11 +3,11 @@
 import { argmax } from "./numbers.js";
 import { classTable, readWords } from "./words.js";
 
-/** phi, the weight of a token that occurs c times; phi(0) = 0. */
+/** phi, the weight of a token that occurs c times, for any amount c >= 0: the functions of keytokens/core/counts.py. */
 export function phi(c, counts) {
   if (counts === "raw") return c;
   if (counts === "binary") return c > 0 ? 1 : 0;
-  return c > 0 ? 1 + Math.log(c) : 0;
+  return Math.min(c, 1) + Math.log(Math.max(c, 1));
 }
 
 export class Model {
