@@ -287,3 +287,28 @@ def test_a_failed_fit_leaves_the_model_as_it_was(two):
     with pytest.raises(kt.InputError):
         clf.fit(["...", ""], [0, 1])
     np.testing.assert_array_equal(clf.predict_proba(texts), expected)
+
+
+@pytest.mark.parametrize("model", ["two", "four", "embeddings", "matrix"])
+def test_log_probabilities(model, two, four, monkeypatch):
+    """Exact where the probability itself rounds to 0 or to 1."""
+    texts, labels = topics() if model == "four" else reviews()
+    if model == "matrix":
+        X = np.array([[3, 0, 1], [2, 0, 2], [0, 2, 1], [0, 1, 1]] * 5)
+        clf = kt.AttentionClassifier().fit(X, [1, 1, 0, 0] * 5)
+    elif model == "embeddings":
+        X, clf = texts, kt.KeyTokenClassifier(parameters="embeddings", dim=8, random_state=0).fit(texts, labels)
+    else:
+        X, clf = texts, {"two": two, "four": four}[model][0]
+    L, P = clf.predict_log_proba(X), clf.predict_proba(X)
+    np.testing.assert_allclose(L, np.log(P), rtol=1e-10)
+    np.testing.assert_array_equal(clf.classes_[L.argmax(axis=1)], clf.predict(X))
+    plain = clf._scores
+    monkeypatch.setattr(clf, "_scores", lambda X: 1e6 * plain(X))
+    F, L = clf.decision_function(X), clf.predict_log_proba(X)
+    assert np.isfinite(L).all()
+    assert clf.predict_proba(X).min() == 0
+    if F.ndim == 1:
+        surely = np.abs(F) > 1000
+        assert surely.any()
+        np.testing.assert_array_equal(L[surely].min(axis=1), -np.abs(F[surely]))

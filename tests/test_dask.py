@@ -279,6 +279,11 @@ def test_frames(client):
     ours = DaskKeyTokenClassifier().fit(frame[["text"]], frame["label"])
     same(ours, local)
     assert ours.predict(frame["text"]).compute().tolist() == local.predict(texts).tolist()
+    here = pandas.DataFrame({"text": texts, "label": labels})
+    same(DaskKeyTokenClassifier().fit(here[["text"]], here[["label"]]), local)
+    same(DaskKeyTokenClassifier().fit(frame[["text"]], frame[["label"]]), local)
+    with pytest.raises(InputError, match=r"^fit: `labels` must be one column; saw the columns 'text', 'label'"):
+        ours.fit(texts, here)
     with pytest.raises(InputError, match=r"^fit: `texts` must be a series, or a frame of one column; saw \['text'"):
         ours.fit(frame, frame["label"])
 
@@ -292,7 +297,12 @@ def test_predictions_are_lazy(client, corpus):
     ours = DaskKeyTokenClassifier().fit(*bags(texts, labels, 2))
     local, K = ours.to_local(), len(set(labels))
     known = dask.array.from_array(np.array(texts, object), chunks=25)
-    for method, tail in (("predict", ()), ("predict_proba", (K,)), ("decision_function", () if K == 2 else (K,))):
+    for method, tail in (
+        ("predict", ()),
+        ("predict_proba", (K,)),
+        ("predict_log_proba", (K,)),
+        ("decision_function", () if K == 2 else (K,)),
+    ):
         expected = getattr(local, method)(texts)
         lazy = getattr(ours, method)(known)
         assert isinstance(lazy, dask.array.Array)

@@ -263,7 +263,7 @@ def test_a_text_too_long_for_the_budget():
 @pytest.mark.parametrize(
     "batches, options, says",
     [
-        ([(["a b"], ["x", "y"])], {}, "one label for each text"),
+        ([(["a b"], ["x", "y"])], {}, "one entry for each of the 1 texts"),
         ([(["a b", "c"], ["x", "x"])], {}, "at least two classes"),
         ([(["a b", 3], ["x", "y"])], {}, "be a string"),
         ([(["", " "], ["x", "y"])], {}, "at least one token"),

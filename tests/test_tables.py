@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from keytokens import DataError
-from keytokens.tables import guess_columns, labels_of, read_table, texts_of, write_table
+from keytokens.tables import as_classes, guess_columns, labels_of, read_batches, read_table, texts_of, write_table
 
 ROWS = {"text": ["a, b", 'say "c"', "two\nlines", "é 我"], "label": [1, 0, 1, 0]}
 
@@ -133,8 +133,107 @@ def test_labels_and_texts_that_are_missing(tmp_path):
 
 @pytest.mark.parametrize(
     ("written", "read"),
-    [(["1", "0"], [1, 0]), (["-1", "1"], [-1, 1]), (["01", "1"], ["01", "1"]), (["1", "x"], ["1", "x"])],
+    [
+        (["1", "0"], [1, 0]),
+        (["1.0", "0.0"], [1, 0]),
+        (["1.0", "2"], [1, 2]),
+        (["1.0", "1.5"], ["1.0", "1.5"]),
+        (["1.00", "1"], ["1.00", "1"]),
+        (["-1", "1"], [-1, 1]),
+        (["01", "1"], ["01", "1"]),
+        (["1", "x"], ["1", "x"]),
+    ],
 )
 def test_whole_numbers_in_csv_are_numbers(written, read, tmp_path):
     table = read_table(write(tmp_path, "t.csv", "text,label\n" + "".join(f"t,{y}\n" for y in written)))
     assert labels_of(table, "label") == read
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ([1.0, 0.0], [1, 0]),
+        ([1, 0.0], [1, 0]),
+        ([1.0, 0.5], [1.0, 0.5]),
+        ([True, False], [True, False]),
+        ([True, 1.0],) * 2,
+    ],
+)
+def test_whole_floats_are_integers(given, read, tmp_path):
+    found = labels_of(table_of(tmp_path, text=LONG, label=given), "label")
+    assert list(map(repr, found)) == list(map(repr, read))
+
+
+def test_labels_that_are_compared_become_what_the_classes_are():
+    assert as_classes(["1", "1.0", "x", 0.0], [0, 1]) == [1, 1, "x", 0]
+    assert as_classes(["1.0", 1.0], ["1.0", "2.0"]) == ["1.0", 1.0]
+    assert as_classes(["1", True], [False, True]) == ["1", True]
+
+
+HEADLESS = "looks like a row of data, not like names; "
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "seen"),
+    [
+        ("t.csv", "a great film,pos\nso very dull,neg\na fine film,pos\n", "'pos' is also in line 3."),
+        ("t.tsv", "1\ta great film\n0\tso dull\n\n1\tfine\n", "'1' is also in line 4."),
+        ("t.csv", "good film, 1\ndull, 0\nfine, 1\n", "'1' is also in line 3."),
+        ("t.csv", "a great film\nso very dull\n", "saw 'a great film'."),
+    ],
+)
+def test_a_table_without_a_header(name, content, seen, tmp_path, monkeypatch):
+    """Its first row would be lost, and give names to the columns."""
+    write(tmp_path, name, content)
+    monkeypatch.chdir(tmp_path)
+    table = read_table(name)
+    for need_label in (True, False):
+        with pytest.raises(DataError) as refused:
+            guess_columns(table, None, None, need_label)
+        cure = "Add a header line such as text,label; if these are the names, give them with --text and --label"
+        assert str(refused.value) == f"{name}, line 1: {HEADLESS}{seen} {cure}."
+    first, *others = table.columns
+    assert guess_columns(table, first, others[0] if others else None, bool(others))[0] == first
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text,label\na great film,text\nso dull,label\n",
+        "Review,what do you think\na great film is here,what do you think\n",
+        "what they said,\nit was a great film,\nit was so dull,\n",
+        "what is your opinion,when was that\nit was a great film,today\nit was so dull,today\n",
+    ],
+)
+def test_names_that_may_be_names(content, tmp_path):
+    table = read_table(write(tmp_path, "t.csv", content))
+    assert guess_columns(table, None, None, need_label=False)[0] in table.columns
+
+
+def test_fields_of_json_lines_are_names(tmp_path):
+    table = table_of(tmp_path, pos=["pos", "neg"], a_text=LONG)
+    assert guess_columns(table, None, None) == ("a_text", "pos")
+
+
+@pytest.mark.parametrize("label", [["x"], {"a": 1}])
+def test_labels_that_hold_values(label, tmp_path):
+    table = table_of(tmp_path, text=LONG, label=["x", label])
+    with pytest.raises(DataError, match=r"line 2: 'label' must be a label; saw [\[{]"):
+        labels_of(table, "label")
+
+
+def test_a_header_that_comes_again(tmp_path):
+    """Tables that were put one below the other: a third class of one text, and no score."""
+    rows = "text,label\na great film,pos\nso dull,neg\n"
+    again = write(tmp_path, "t.csv", rows * 2)
+    for read in (read_table, lambda source: list(read_batches(source, rows=1))):
+        with pytest.raises(DataError, match=r"t\.csv, line 4: repeats the names of the columns\. Remove the line\.$"):
+            read(again)
+    assert read_table(write(tmp_path, "t.csv", "text\ntext\n")).columns == {"text": ["text"]}
+    assert len(read_table(write(tmp_path, "t.csv", "a great film,pos\n" * 3))) == 2
+
+
+def test_texts_that_are_bytes(tmp_path):
+    write_table(str(tmp_path / "t.parquet"), {"text": [b"a great film"], "label": ["pos"]})
+    with pytest.raises(DataError, match=r"row 1: 'text' must be a string; saw b'a great film'. Cure: store the column"):
+        texts_of(read_table(str(tmp_path / "t.parquet")), "text")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from decimal import Decimal
 from fractions import Fraction
 
@@ -159,7 +160,7 @@ def test_not_a_range(value):
 
 @pytest.mark.parametrize(
     "texts",
-    [["a", ""], ("a", ""), iter(["a", ""]), np.array(["a", ""]), np.array(["a", ""], object), {"a": 1, "": 2}],
+    [["a", ""], ("a", ""), iter(["a", ""]), np.array(["a", ""]), np.array(["a", ""], object), {"a": 1, "": 2}.keys()],
     ids=lambda x: type(x).__name__,
 )
 def test_texts(texts):
@@ -176,6 +177,22 @@ def test_no_texts():
 def test_one_text_is_no_list(one):
     message = f"fit: `texts` must be a list of strings; saw {one!r}. Cure: put the one text in a list: [text]."
     refuses(message, check_texts, one)
+
+
+@pytest.mark.parametrize("name, check", [("texts", check_texts), ("labels", check_labels)])
+def test_what_gives_something_else_when_iterated(name, check):
+    n = [2] * (check is check_labels)
+    for given in ({"a": 1, "b": 2}, OrderedDict(a=1, b=2)):
+        seen = f"a {type(given).__name__}. Cure: give its values in a list."
+        refuses(f"fit: `{name}` must be a list or a column; saw {seen}", check, given, *n)
+    for given in ({"a", "b"}, frozenset("ab")):
+        seen = f"a {type(given).__name__}. Cure: a set has no order: give a list."
+        refuses(f"fit: `{name}` must be a list or a column; saw {seen}", check, given, *n)
+    many = np.array([["a", "b"], ["c", "d"]])
+    refuses(
+        f"fit: `{name}` must be one column; saw shape (2, 2). Cure: choose one, as in {name}[:, 0].", check, many, *n
+    )
+    refuses(f"fit: `{name}` must be one column; saw shape (1, 2, 2).", check, many[None], *n)
 
 
 @pytest.mark.parametrize("value", [None, 1, 2.5, len])
@@ -204,11 +221,17 @@ def test_pandas():
             check_labels("fit", texts, 2)
 
 
-@pytest.mark.parametrize("other", [1, 1.5, b"bytes", ["a"], ("a",), True, np.arange(2)], ids=repr)
-def test_a_text_of_another_kind(other):
-    refuses(
-        f"fit: `texts[2]` must be a string; saw {other!r}. Cure: convert it with str().", check_texts, ["a", "b", other]
-    )
+@pytest.mark.parametrize(
+    "other, cure",
+    [
+        *((number, "convert it with str()") for number in (1, 1.5, True, Decimal(1))),
+        *((holder, "give the string itself") for holder in (["a"], ("a",), {"text": "a"}, np.arange(2))),
+        *((raw, 'decode it first: text.decode("utf-8")') for raw in (b"bytes", bytearray(b"bytes"))),
+    ],
+    ids=repr,
+)
+def test_a_text_of_another_kind(other, cure):
+    refuses(f"fit: `texts[2]` must be a string; saw {other!r}. Cure: {cure}.", check_texts, ["a", "b", other])
 
 
 # check_labels
@@ -238,6 +261,14 @@ def test_labels(labels):
     assert got.tolist() == expected
 
 
+def test_whole_floats_are_integers():
+    """A column of integers becomes one of floats where one was missing."""
+    for given in ([0.0, -1.0], np.array([0.0, -1.0], np.float32), [np.float64(0), -1], [-0.0, np.float32(-1)]):
+        got = check_labels("fit", given, 2)
+        assert got.dtype.kind == "i"
+        assert got.tolist() == [0, -1]
+
+
 @pytest.mark.parametrize("value", ["ab", b"ab", None, 3, np.array(1), np.array("ab")], ids=repr)
 def test_labels_must_be_a_list(value):
     refuses(f"fit: `labels` must be a list, one label a text; saw {value!r}.", check_labels, value, 2)
@@ -256,10 +287,11 @@ RULE = "fit: `labels` must be strings, integers or booleans, all of one kind; sa
     [
         (["a", 1], "strings (labels[0] = 'a'), integers (labels[1] = 1). Cure: convert them all with str()."),
         ([0, 1, True], "integers (labels[0] = 0), booleans (labels[2] = True). Cure: convert them all with str()."),
-        ([0.0, 1.0], "floats (labels[0] = 0.0). Cure: convert them all with str()."),
-        (np.array([0.5, 1.0]), "floats (labels[0] = 0.5). Cure: convert them all with str()."),
+        (np.array([0.5, 1.5]), "floats (labels[0] = 0.5). Cure: convert them all with str()."),
+        ([np.inf, -np.inf], "floats (labels[0] = inf). Cure: convert them all with str()."),
+        ([1e300, 2.0], "floats (labels[0] = 1e+300), integers (labels[1] = 2.0). Cure: convert them all with str()."),
+        ([True, 0.0], "booleans (labels[0] = True), integers (labels[1] = 0.0). Cure: convert them all with str()."),
         ([("a",), ("b",)], "tuples (labels[0] = ('a',)). Cure: convert them all with str()."),
-        (np.array([[0, 1], [1, 0]]), "lists (labels[0] = [0, 1]). Cure: convert them all with str()."),
         ([np.arange(2), np.arange(2)], "ndarrays (labels[0] = array([0, 1])). Cure: convert them all with str()."),
         (
             ["a", None],
@@ -274,7 +306,7 @@ RULE = "fit: `labels` must be strings, integers or booleans, all of one kind; sa
             "strings (labels[0] = 'a'), missing values (labels[1] = <NA>). Cure: drop the rows without a label.",
         ),
         ([None, None], "missing values (labels[0] = None). Cure: drop the rows without a label."),
-        ([b"a", b"b"], "bytes (labels[0] = b'a'). Cure: convert them all with str()."),
+        ([b"a", b"b"], "bytes (labels[0] = b'a'). Cure: decode them: label.decode(\"utf-8\")."),
     ],
     ids=repr,
 )

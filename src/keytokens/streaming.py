@@ -41,7 +41,7 @@ from .text.counts import matrix_of
 from .text.pieces import grouped
 from .text.shelves import file_shelves
 from .text.vocabulary import Level
-from .validate import Seen, check_labels, check_texts
+from .validate import Seen, check_labels, check_texts, listed_labels
 
 __all__ = ["LEAST_MEMORY", "Budget", "Gathered", "Workplace", "gather", "sealed", "size_of", "unsealed"]
 
@@ -149,12 +149,13 @@ class _Codes:
         self.parts: list[NDArray[np.int32]] = []
 
     def add(self, labels: Sequence[Any], n_texts: int) -> None:
-        listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-        if len(listed) != n_texts:
-            raise refusal("fit_batches", "batches", "have one label for each text", f"{len(listed)} for {n_texts}")
+        listed = listed_labels("fit_batches", labels, n_texts)
         known = self.numbers
         codes = (known.setdefault((type(label), label), len(known)) for label in listed)
-        self.parts.append(np.fromiter(codes, np.int32, n_texts))
+        try:
+            self.parts.append(np.fromiter(codes, np.int32, n_texts))
+        except TypeError:  # unhashable
+            raise refusal("fit_batches", "labels", "be strings, integers or booleans", listed) from None
 
     def finish(self, relabel: Relabel | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """The classes, sorted, and the class of every text."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from numbers import Integral, Real
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,14 @@ __all__ = [
     "check_seed",
     "check_texts",
     "check_truth",
+    "is_whole",
+    "listed_labels",
+    "one_column",
+    "text_cure",
 ]
 
 LARGEST_SEED = 2**32 - 1  # of numpy's RandomState
+_EXACT = 2**53  # up to here every whole number is a float
 
 
 def check_number(
@@ -79,19 +84,48 @@ def _missing(value: Any) -> bool:
         return False
 
 
+def one_column(owner: str, name: str, given: Any) -> Any:
+    """An iterable of values: a column as a list; of a frame, table or array with one column, that column.
+
+    Iterated, a frame gives the names of its columns, a table of Arrow its columns, a column of Arrow no plain values.
+    """
+    if isinstance(given, (Mapping, set, frozenset)):
+        cure = "give its values in a list" if isinstance(given, Mapping) else "a set has no order: give a list"
+        raise refusal(owner, name, "be a list or a column", Seen(f"a {type(given).__name__}"), cure)
+    shape = getattr(given, "shape", None)
+    if isinstance(shape, tuple) and len(shape) > 1:
+        names = list(getattr(given, "column_names" if hasattr(type(given), "column_names") else "columns", ()))
+        if len(shape) > 2 or shape[1] != 1:
+            seen = "the columns " + ", ".join(map(repr, names)) if names else f"shape {shape}"
+            cure = "choose one by its name" if names else f"choose one, as in {name}[:, 0]" * (len(shape) == 2)
+            raise refusal(owner, name, "be one column", Seen(seen), cure)
+        given = given[names[0]] if names else given[:, 0]
+    listing = getattr(given, "to_pylist", None) or getattr(given, "tolist", None)
+    return given if listing is None else listing()
+
+
 def check_texts(owner: str, texts: Any, first: int = 0) -> list[str]:
     """An iterable of strings, as a list; `first` is the number of the first, if these are some of many."""
-    if isinstance(texts, (str, bytes)):
+    values = one_column(owner, "texts", texts)
+    if isinstance(values, (str, bytes)):
         raise refusal(owner, "texts", "be a list of strings", texts, "put the one text in a list: [text]")
     try:
-        listed = list(texts)
+        listed = list(values)
     except TypeError:
         raise refusal(owner, "texts", "be an iterable of strings", texts) from None
     for place, text in enumerate(listed, first):
         if not isinstance(text, str):
-            cure = "drop or fill the missing texts first" if _missing(text) else "convert it with str()"
-            raise refusal(owner, f"texts[{place}]", "be a string", text, cure)
+            raise refusal(owner, f"texts[{place}]", "be a string", text, text_cure(text))
     return listed
+
+
+def text_cure(seen: Any) -> str:
+    """What to do with what is no string."""
+    if isinstance(seen, (bytes, bytearray)):
+        return 'decode it first: text.decode("utf-8")'
+    if _missing(seen):
+        return "drop or fill the missing texts first"
+    return "convert it with str()" if isinstance(seen, Number) else "give the string itself"
 
 
 _KINDS = (("booleans", (bool, np.bool_)), ("integers", (int, np.integer)), ("strings", (str,)))
@@ -101,26 +135,35 @@ def _kind(label: Any) -> str:
     for name, types in _KINDS:
         if isinstance(label, types):
             return name
+    if is_whole(label):
+        return "integers"
     return "missing values" if _missing(label) else type(label).__name__.removesuffix("s") + "s"
 
 
-def check_truth(owner: str, labels: Any, n_texts: int) -> list[Any]:
-    """One label a text, none missing; of any kind, also one class only: they are compared, not learnt from."""
-    listed = _listed_labels(owner, labels, n_texts)
+def is_whole(label: Any) -> bool:
+    """Whether this is a float that stands for an integer: so a column of integers becomes where one was missing."""
+    return isinstance(label, (float, np.floating)) and abs(float(label)) <= _EXACT and float(label).is_integer()
+
+
+def check_truth(owner: str, labels: Any, n_texts: int, classes: NDArray[Any]) -> list[Any]:
+    """One label a text, none missing; of any kind, also one class only: they are compared with the classes."""
+    listed = listed_labels(owner, labels, n_texts)
+    if classes.dtype.kind in "iu":
+        listed = [int(label) if is_whole(label) else label for label in listed]
     for place, label in enumerate(listed):
         if _missing(label):
             raise refusal(owner, f"labels[{place}]", "be a label", label, "drop the rows without a label")
     return listed
 
 
-def _listed_labels(owner: str, labels: Any, n_texts: int) -> list[Any]:
-    if isinstance(labels, (str, bytes)):
-        raise refusal(owner, "labels", "be a list, one label a text", labels)
+def listed_labels(owner: str, labels: Any, n_texts: int) -> list[Any]:
+    """One label a text, whatever they are."""
+    values = one_column(owner, "labels", labels)
     try:
-        listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+        listed = None if isinstance(values, (str, bytes)) else list(values)
     except TypeError:
         listed = None
-    if not isinstance(listed, list):  # an array without dimensions gives its one element
+    if listed is None:
         raise refusal(owner, "labels", "be a list, one label a text", labels)
     if len(listed) != n_texts:
         raise refusal(owner, "labels", f"have one entry for each of the {n_texts} texts", Seen(f"{len(listed)} labels"))
@@ -128,16 +171,19 @@ def _listed_labels(owner: str, labels: Any, n_texts: int) -> list[Any]:
 
 
 def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
-    """One label a text, all strings, integers or booleans, two classes or more."""
-    listed = _listed_labels(owner, labels, n_texts)
+    """One label a text, all strings, integers or booleans, two classes or more; whole floats are read as integers."""
+    listed = listed_labels(owner, labels, n_texts)
     first: dict[str, tuple[int, Any]] = {}
     for place, label in enumerate(listed):
         first.setdefault(_kind(label), (place, label))
     allowed = [name for name, _ in _KINDS]
     if len(first) > 1 or any(kind not in allowed for kind in first):
         seen = ", ".join(f"{kind} (labels[{place}] = {label!r})" for kind, (place, label) in first.items())
-        cure = "convert them all with str()" if "missing values" not in first else "drop the rows without a label"
+        cures = {"missing values": "drop the rows without a label", "bytes": 'decode them: label.decode("utf-8")'}
+        cure = next((cures[kind] for kind in cures if kind in first), "convert them all with str()")
         raise refusal(owner, "labels", "be strings, integers or booleans, all of one kind", Seen(seen), cure)
+    if any(issubclass(kind, (float, np.floating)) for kind in set(map(type, listed))):
+        listed = list(map(int, listed))
     if len(set(listed)) < 2:
         seen_class = f"only {listed[0]!r}" if listed else "no label at all"
         raise refusal(owner, "labels", "have at least two classes", Seen(seen_class), "add texts of another class")

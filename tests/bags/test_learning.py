@@ -139,3 +139,17 @@ def test_equal_instances_everywhere():
     X, y = np.ones((6, 2, 3)), [0, 1] * 3
     for features in FEATURES:
         np.testing.assert_allclose(kt.BagClassifier(features=features).fit(X, y).predict_proba(X), 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("head", ["linear", "tanh"])
+def test_log_probabilities(classes, head):
+    """Finite where the probability itself rounds to 0."""
+    bags, y = planted(60, classes=classes)
+    clf = kt.BagClassifier(features="linear", head=head, random_state=0).fit(bags, y)
+    np.testing.assert_allclose(clf.predict_log_proba(bags), np.log(clf.predict_proba(bags)), rtol=1e-10, atol=1e-15)
+    clf.values_, clf.head_values_ = clf.values_ * 1e5, clf.head_values_ * 1e5
+    L = clf.predict_log_proba(bags)
+    assert clf.predict_proba(bags).min() == 0
+    assert np.isfinite(L).all()
+    assert L.min() < -1000

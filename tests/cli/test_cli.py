@@ -75,14 +75,21 @@ def test_json_is_one_document_and_nothing_else(here, capsys):
 
 
 def test_the_score_is_of_texts_not_seen(here, capsys):
-    """Labels drawn by lot cannot be predicted: a score above chance would have seen the answers."""
+    """Labels drawn by lot cannot be predicted: a score above chance would have seen the answers; one below is said."""
     texts, _ = reviews(400)
     write_table(
         "lot.csv",
         {"text": [f"{t} id{i} id{i}" for i, t in enumerate(texts)], "label": [i * 7919 % 2 for i in range(400)]},
     )
-    score = json.loads(ok(capsys, "fit", "lot.csv", "-o", "model", "--json"))["score"]
-    assert abs(score["accuracy"] - 0.5) < 0.2
+    for more in ([], ["--memory", "1GB"]):
+        assert run(["fit", "lot.csv", "-o", "model", "--json", *more]) == 0
+        seen = capsys.readouterr()
+        score, warnings = (json.loads(seen.out)[name] for name in ("score", "warnings"))
+        assert abs(score["accuracy"] - 0.5) < 0.2
+        useless = score["accuracy"] <= score["baseline"]
+        assert len(warnings) == useless
+        assert ("is no better than" in seen.err) == useless
+    assert useless, "one of the two must be seen"
 
 
 def test_standard_input_and_output(here):

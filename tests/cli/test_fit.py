@@ -31,7 +31,7 @@ def size(folder):
 
 def test_autotune_tells_what_it_found(here, capsys):
     out = ok(capsys, "fit", "reviews.csv", "-o", "m", "--autotune", "0.5")
-    tuned, score = out.splitlines()[1:3]
+    tuned, score = out.splitlines()[2:4]
     assert tuned.startswith("tuned: accuracy ")
     assert "random_state" not in tuned, "what was given is not what was found"
     assert " trial" in tuned
@@ -143,3 +143,83 @@ def test_ctrl_c_while_tuning_leaves_no_model(here, capsys, monkeypatch):
 @pytest.mark.parametrize("seed", ["-1", "4294967296"])
 def test_a_seed_that_is_none(here, capsys, seed):
     assert "'--seed'" in refused(capsys, "fit", "reviews.csv", "-o", "model", "--seed", seed)
+
+
+# What is said of the labels
+
+ROADS = [(), ("--memory", "1GB"), ("--resume",)]
+
+
+@pytest.mark.parametrize("road", ROADS, ids=" ".join)
+def test_the_classes_are_counted(here, capsys, road):
+    texts, labels = reviews(200)
+    pos, neg = labels.count("pos"), labels.count("neg")
+    out = ok(capsys, "fit", "reviews.csv", "-o", "m", *road).splitlines()
+    assert pos > neg
+    assert out[1] == f"2 classes: 'pos' ({pos}), 'neg' ({neg})"
+    record = json.loads(ok(capsys, "fit", "reviews.csv", "-o", "m", "--json", *road))
+    assert record["classes"] == ["neg", "pos"]
+    assert record["class_counts"] == [neg, pos]
+    write_table("many.csv", {"text": texts, "label": [f"c{i % 40}" for i in range(200)]})
+    out = ok(capsys, "fit", "many.csv", "-o", "m", "--holdout", "0", *road).splitlines()
+    assert out[1].startswith("40 classes: 'c0' (5), 'c1' (5), ")
+    assert out[1].endswith("'c9' (5) and 30 more")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("road", ROADS, ids=" ".join)
+def test_whole_floats_are_integers(here, capsys, road, ending):
+    texts, labels = reviews(200)
+    write_table(f"t.{ending}", {"text": texts, "label": [float(label == "pos") for label in labels]})
+    record = json.loads(ok(capsys, "fit", f"t.{ending}", "-o", "m", "--json", *road))
+    assert record["classes"] == [0, 1]
+    assert record["class_counts"] == [labels.count("neg"), labels.count("pos")]
+    assert record["score"]["accuracy"] > 0.9
+    assert "accuracy 1.0000" in ok(capsys, "predict", "m", f"t.{ending}", "--label", "label", "-o", "out.csv")
+    assert "accuracy 1.0000" in ok(capsys, "report", "m", f"t.{ending}")
+
+
+def test_names_of_versions_stay_what_they_are(here, capsys):
+    """A model that has strings for classes is compared with strings, also where a batch could be read as numbers."""
+    texts, labels = reviews(200)
+    kt.KeyTokenClassifier().fit(texts, [f"{int(label == 'pos')}.0" for label in labels]).save("m")
+    write_table("t.csv", {"text": texts, "label": [f"{int(label == 'pos')}.0" for label in labels]})
+    assert "accuracy 1.0000" in ok(capsys, "predict", "m", "t.csv", "--label", "label", "-o", "out.csv")
+    assert "accuracy 1.0000" in ok(capsys, "report", "m", "t.csv")
+
+
+@pytest.mark.parametrize("road", ROADS, ids=" ".join)
+def test_labels_that_differ_by_case_or_spaces(here, capsys, road):
+    texts, labels = reviews(200)
+    labels = [{3: " Pos", 8: "pos ", 9: "POS"}.get(i, label) for i, label in enumerate(labels)]
+    labels[10:12] = ["sci fi", "SciFi"]
+    write_table("t.csv", {"text": texts, "label": labels})
+    for more in ((), ("--json",)):
+        assert run(["fit", "t.csv", "-o", "m", *road, *more]) == 0
+        err = capsys.readouterr().err
+        assert err == (
+            f"keytokens: fit: labels 'pos' ({labels.count('pos')}) and ' Pos' (1) and 'pos ' (1) and 'POS' (1); "
+            "'sci fi' (1) and 'SciFi' (1) differ only by case or spaces. "
+            "Write them alike if they mean the same.\n"
+        )
+
+
+@pytest.mark.parametrize("road", ROADS, ids=" ".join)
+def test_a_table_without_a_header(here, capsys, road):
+    texts, labels = reviews(200)
+    write_table("t.csv", {texts[0]: texts[1:], labels[0]: labels[1:]})
+    assert run(["fit", "t.csv", "-o", "m", *road]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("keytokens: t.csv, line 1: looks like a row of data, not like names; ")
+    assert err.count("\n") == 1
+    assert not (here / "m").exists()
+    ok(capsys, "fit", "t.csv", "-o", "m", "--text", texts[0], "--label", labels[0], *road)
+    assert run(["predict", "m", "t.csv"]) == 2
+    assert "t.csv, line 1: looks like a row of data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("road", ROADS, ids=" ".join)
+def test_labels_that_hold_values(here, capsys, road):
+    write_table("t.jsonl", {"text": ["a b", "c d"], "label": ["x", ["y"]]})
+    assert run(["fit", "t.jsonl", "-o", "m", *road]) == 2
+    assert "t.jsonl, line 2: 'label' must be a label; saw ['y']." in capsys.readouterr().err

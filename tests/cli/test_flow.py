@@ -14,7 +14,7 @@ import keytokens.streaming
 from keytokens.cli.app import run
 from keytokens.cli.flow import _held_out
 from keytokens.streaming import Workplace
-from keytokens.tables import write_table
+from keytokens.tables import read_table, write_table
 
 from ..corpus import reviews, topics
 from .test_cli import ok, refused
@@ -131,6 +131,43 @@ def test_a_score_of_another_run_is_not_shown(here, capsys, monkeypatch, other):
     )
 
 
+def test_a_run_that_has_all_counts_still_tells_the_classes(here, capsys, monkeypatch):
+    save = kt.KeyTokenClassifier.save
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
+    with pytest.raises(RuntimeError, match="full"):
+        ok(capsys, "fit", "whole.csv", "-o", "m", "--resume")
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", save)
+    capsys.readouterr()
+    record = json.loads(ok(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--json"))
+    _, labels = reviews(240)
+    assert record["class_counts"] == [labels.count("neg"), labels.count("pos")]
+    assert record["texts"] == 240
+    assert record["columns"] == {"text": "text", "label": "label"}
+
+
+def test_what_a_budget_drops_is_said(here, capsys, monkeypatch):
+    monkeypatch.setattr("keytokens.streaming._LEAST_TOKENS", 100)
+    monkeypatch.setattr("keytokens.streaming._FIXED", 10**9 - 60_000)
+    fit = ("fit", "parts", "-o", "model", "--memory", "1GB")
+    record = json.loads(ok(capsys, *fit, "--json"))
+    dropped = record["dropped"]
+    assert dropped["of"] == record["tokens"] + dropped["tokens"]
+    assert json.loads((here / "model" / "model.json").read_text())["dropped"] == dropped
+    line = f"dropped {dropped['tokens']:,} of {dropped['of']:,} tokens, the least frequent ones: a memory of 1GB; all"
+    assert line in ok(capsys, *fit)
+
+
+def test_a_table_in_a_subfolder_is_part_of_the_data(here, capsys, monkeypatch):
+    Path("parts/more").mkdir()
+    Path("parts/2.csv.gz").rename("parts/more/2.csv.gz")
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
+    with pytest.raises(RuntimeError, match="full"):
+        ok(capsys, "fit", "parts", "-o", "m", "--resume", "--holdout", "0")
+    texts, labels = reviews(100, seed=3)
+    write_table("parts/more/2.csv.gz", {"text": texts, "label": labels})
+    assert "differs in source" in refused_later(capsys, "fit", "parts", "-o", "m", "--resume", "--holdout", "0")
+
+
 @pytest.mark.parametrize("damage", [b"", b"7", b"[]", b'{"score": {}}', b'"accuracy": 0.9', b"1"])
 def test_a_damaged_score_is_made_again(here, capsys, monkeypatch, damage):
     said = ok(capsys, "fit", "whole.csv", "-o", "undisturbed", "--resume")
@@ -149,9 +186,28 @@ def test_a_damaged_score_is_made_again(here, capsys, monkeypatch, damage):
 
 def test_files_of_other_columns(here, capsys):
     write_table("parts/9.csv", {"text": ["a"], "stars": ["pos"]})
-    message = refused_later(capsys, "fit", "parts", "-o", "m", "--memory", "1GB")
-    assert "parts/9.csv: its columns must be those of parts/0.csv.gz; they differ in 'label', 'stars'" in message
-    assert not Path("m.partial").exists()
+    Path("parts/README.txt").write_text("These are the reviews.\nThey are made up.\n")
+    Path("parts/more").mkdir()
+    Path("parts/2.csv.gz").rename("parts/more/2.csv.gz")
+    write_table("parts/1.csv.gz", {"id": list(range(80)), **read_table("parts/1.csv.gz").columns})
+    said = "keytokens: skipped 9.csv: no column 'label'\nkeytokens: skipped README.txt: no column 'text'{}\n"
+    ok(capsys, "fit", "whole.csv", "-o", "whole")
+    for road in ((), ("--memory", "1GB"), ("--resume",), ("--json",)):
+        assert run(["fit", "parts", "-o", "m", *road]) == 0
+        assert capsys.readouterr().err == said.format(" and no column 'label'")  # once, however often they are read
+        assert numbers_of("m") == numbers_of("whole")
+    assert run(["predict", "m", "parts", "-o", "out.csv", "--label", "label"]) == 0
+    assert capsys.readouterr().err == said.format(" and no column 'label'")
+    assert len(read_table("out.csv")) == 240
+    for command in (
+        ["predict", "m", "parts", "-o", "out.jsonl"],
+        ["explain", "m", "--data", "parts", "-o", "out.jsonl"],
+    ):
+        assert run(command) == 0
+        assert capsys.readouterr().err == "keytokens: skipped README.txt: no column 'text'\n"
+        assert len(read_table("out.jsonl")) == 241
+    assert run(["report", "m", "parts"]) == 0
+    assert capsys.readouterr().err == said.format(" and no column 'label'")
 
 
 @pytest.mark.parametrize(

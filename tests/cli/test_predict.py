@@ -131,3 +131,13 @@ def test_models_of_bags_are_refused(here, capsys):
     write_table("t.csv", {"text": ["a"]})
     assert run(["predict", "bags", "t.csv"]) == 2
     assert "predict: 'bags' must be a model of texts; saw a BagClassifier." in capsys.readouterr().err
+
+
+def test_labels_that_are_no_numbers_in_one_batch(here, capsys):
+    """A class of the model is right or wrong by itself, whatever else is in its batch."""
+    texts, labels = reviews(30)
+    numbers = [int(label == "pos") for label in labels]
+    kt.KeyTokenClassifier().fit(texts, numbers).save("numbers")
+    write_table("t.csv", {"text": texts, "label": ["unknown", *(f"{n}.0" for n in numbers[1:])]})
+    assert run(["predict", "numbers", "t.csv", "-o", "out.csv", "--label", "label"]) == 0
+    assert f"accuracy {29 / 30:.4f}" in capsys.readouterr().out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from keytokens.core.losses import CrossEntropy, Logistic, loss_for, probabilities
+from keytokens.core.losses import CrossEntropy, Logistic, log_probabilities, loss_for, probabilities
 
 LOSSES = [(Logistic(), 1), (CrossEntropy(), 2), (CrossEntropy(), 4)]
 IDS = ["logistic", "two scores", "four scores"]
@@ -104,3 +106,19 @@ def test_cross_entropy_never_dies_early():
     expected = np.exp(-20.0) + np.exp(-25.0)
     np.testing.assert_allclose(CrossEntropy().value(F, y), expected, rtol=1e-5)
     np.testing.assert_allclose(CrossEntropy().slope(F, y)[0], -expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 700.0, 1e4])
+def test_log_probabilities_to_the_last_digits(m, scale):
+    """Beside 400 digits: also where the probability rounds to 0, and where it rounds to 1."""
+    F = np.random.default_rng(0).normal(size=(m, 20)) * scale
+    found = log_probabilities(F)
+    with localcontext() as context:
+        context.prec, context.Emin = 400, -(10**9)
+        for j, given in enumerate((F if m > 1 else np.vstack([0 * F, F])).T.tolist()):
+            total = sum(Decimal(f).exp() for f in given).ln()
+            for k, f in enumerate(given):
+                exact = float(Decimal(f) - total)
+                assert found[k, j] == pytest.approx(exact, rel=1e-14 * max(1, scale), abs=1e-300)
+                assert np.isfinite(found[k, j])

@@ -32,7 +32,11 @@ CSV = [
     b'\xef\xbb\xbfid;review;stars\r\n1;"a ""good"" film\r\nfor all";-5\r\n2;none;3\r\n',
     b"body|y\nx|--5\ny|1\n",
 ]
-TSV = [b"text\tlabel\na b\tx\nc d\ty\n", b'sentence\tclass\n"a\tb"\t1\n']
+TSV = [
+    b"text\tlabel\na b\tx\nc d\ty\n",
+    b'sentence\tclass\n"a\tb"\t1\n',
+    b"\xff\xfe" + 'text\tlabel\r\n"a \u0a0a\r\nb"\tx\r\nc d\ty\r\n'.encode("utf-16-le"),
+]
 JSONL = [
     b'{"text": "a b c", "label": 1}\n{"text": "d", "label": 0, "late": null}\n\n{"text": "e", "label": 1}\n',
     b'{"text": "\\ud83d\\ude00", "label": "x", "more": [1, {"a": [2.5, "b"]}]}\n{"text": "y", "label": "z"}\n',

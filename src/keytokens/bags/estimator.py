@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.bags import Bags
 from ..core.counts import Float
-from ..core.losses import probabilities
+from ..core.losses import log_probabilities, probabilities
 from ..errors import refusal
 from ..explanation import BagExplanation
 from ..explanation.attention import holding_half
@@ -241,6 +241,10 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Float:
         """The probability of each class, (n, K)."""
         return probabilities(self._forward(X, "predict")[1].scores).T
+
+    def predict_log_proba(self, X: Any) -> Float:
+        """The logarithm of each probability, (n, K): finite also where the probability itself rounds to 0."""
+        return log_probabilities(self._forward(X, "predict")[1].scores).T
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest probability; the first of them if several are equal."""

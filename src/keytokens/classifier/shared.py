@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.attention import Parameters
 from ..core.counts import COUNTS, Block, Float
 from ..core.embeddings import Embeddings, embed
-from ..core.losses import probabilities
+from ..core.losses import log_probabilities, probabilities
 from ..core.prior import PriorOptions
 from ..errors import refusal
 from ..fitting import check_memory, check_weights, progress
@@ -217,6 +217,10 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Float:
         """The probability of each class, (n, K)."""
         return probabilities(self._scores(X)).T
+
+    def predict_log_proba(self, X: Any) -> Float:
+        """The logarithm of each probability, (n, K): finite also where the probability itself rounds to 0."""
+        return log_probabilities(self._scores(X)).T
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest probability; the first of them if several are equal."""

@@ -27,7 +27,7 @@ from ..streaming import LEAST_MEMORY, Workplace, gather
 from ..text import Limits, Vocabulary, count
 from ..text.building import Found, find
 from ..text.pieces import slices
-from ..validate import check_labels, check_number, check_range, check_texts, check_truth
+from ..validate import check_labels, check_number, check_range, check_texts, check_truth, one_column, text_cure
 from .shared import Attention, Exact
 
 if TYPE_CHECKING:
@@ -137,7 +137,11 @@ class KeyTokenClassifier(Attention):
         return Limits(ngrams, tuple(map(int, min_df)), float(self.max_df), self.max_tokens)
 
     def fit(self, texts: Iterable[str], labels: Iterable[Any], sample_weight: Any = None) -> KeyTokenClassifier:
-        """Fit to texts and their labels: strings, integers or booleans, all of one kind, two classes or more."""
+        """Fit to texts and their labels: strings, integers or booleans, all of one kind, two classes or more.
+
+        Texts and labels are lists, or columns of NumPy, pandas, polars or Arrow. Whole floats (0.0 and 1.0) are read as
+        integers.
+        """
         self.check_options()
         texts = check_texts("fit", texts)
         y = check_labels("fit", labels, len(texts))
@@ -238,7 +242,7 @@ class KeyTokenClassifier(Attention):
         """Why this text gets its label, with what is proved of it."""
         self._check_fitted()
         if not isinstance(text, str):
-            raise refusal("explain", "text", "be one string", text)
+            raise refusal("explain", "text", "be one string", text, text_cure(text))
         return self._explain([text])[0]
 
     def explain_many(self, texts: Iterable[str]) -> Iterator[Explanation]:
@@ -247,9 +251,10 @@ class KeyTokenClassifier(Attention):
         Texts may come from a generator that never ends: no more than a few dozen are held.
         """
         self._check_fitted()
-        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        values = one_column("explain_many", "texts", texts)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise refusal("explain_many", "texts", "be an iterable of strings", texts, "put the one text in a list")
-        return chain.from_iterable(map(self._explain, read_together(texts)))
+        return chain.from_iterable(map(self._explain, read_together(values)))
 
     def _explain(self, texts: list[str]) -> list[Explanation]:
         return explain_texts(texts, self.vocabulary_, self._theta, self.classes_.tolist(), self.counts)
@@ -395,7 +400,7 @@ class KeyTokenClassifier(Attention):
         check_number("report", "max_tokens", max_tokens, 1, whole=True, none=True)
         check_number("report", "max_documents", max_documents, 1, whole=True)
         listed = check_texts("report", texts)
-        truth = check_truth("report", labels, len(listed))
+        truth = check_truth("report", labels, len(listed), self.classes_)
         whole = len(self.vocabulary_)
         model = self if max_tokens is None or max_tokens >= whole else self.pruned(max_tokens)
         shown = model.page_model(None if model is self else whole)

@@ -10,15 +10,17 @@ import signal
 import sys
 import tempfile
 import threading
+from collections import Counter, defaultdict
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError, OutputError, refusal
+from ..errors import InputError, OutputError, refusal, shorten
 from ..files import check_output
 from ..tuning import LEAST_BYTES
+from ..validate import Seen
 
 __all__ = [
     "ForceOption",
@@ -32,8 +34,10 @@ __all__ = [
     "say",
     "score_line",
     "show_json",
+    "tell_classes",
+    "tell_model",
     "too_late_to_interrupt",
-    "warnings_of",
+    "warn",
     "width",
 ]
 
@@ -90,6 +94,11 @@ def say(line: str = "", *, quiet: bool = False) -> None:
         print(line.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
 
 
+def warn(line: str) -> None:
+    """One line on stderr about something that is no reason to stop."""
+    print("keytokens: " + " ".join(line.split()), file=sys.stderr)
+
+
 def show_json(record: dict[str, Any]) -> None:
     # plain ASCII: any terminal and any reader can take it, lone surrogates included
     print(json.dumps(record, allow_nan=False))
@@ -97,6 +106,20 @@ def show_json(record: dict[str, Any]) -> None:
 
 def width() -> int:
     return min(120, shutil.get_terminal_size((100, 24)).columns)
+
+
+def tell_classes(counts: Counter[Any], *, quiet: bool, most: int = 10) -> None:
+    """How many texts each class has, and a warning of labels that differ by case or spaces only."""
+    shown = {label: f"{shorten(label, 40)} ({n:,})" for label, n in counts.most_common()}
+    more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
+    say(f"{len(shown):,} class{'es' * (len(shown) != 1)}: {', '.join(list(shown.values())[:most])}{more}", quiet=quiet)
+    spelled = defaultdict(list)
+    for label, one in shown.items():
+        spelled["".join(str(label).split()).casefold()].append(one)
+    alike = "; ".join(" and ".join(found) for found in spelled.values() if len(found) > 1)
+    if alike:
+        seen = shorten(Seen(alike), 500)
+        warn(f"fit: labels {seen} differ only by case or spaces. Write them alike if they mean the same.")
 
 
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
@@ -116,18 +139,19 @@ def bytes_of(size: str, option: str = "--size", least: int = LEAST_BYTES) -> int
     return number
 
 
-def warnings_of(model: Any, score: dict[str, Any] | None) -> list[str]:
-    """What is wrong with a model that was fitted without an error: one line each, for `fit` to print."""
-    found = []
+def tell_model(model: Any, score: dict[str, Any] | None, output: Path, *, quiet: bool) -> list[str]:
+    """What was fitted and what is wrong with it; the warnings, which are also on stderr."""
+    warnings = []
+    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=quiet)
     if model.dropped_ is not None:
         dropped, of = model.dropped_["tokens"], model.dropped_["of"]
-        found.append(f"dropped {dropped:,} of {of:,} tokens, the least frequent ones: {model.dropped_['why']}")
+        say(f"dropped {dropped:,} of {of:,} tokens, the least frequent ones: {model.dropped_['why']}", quiet=quiet)
     if score is not None and score["accuracy"] <= score["baseline"]:
-        found.append(
-            f"the held-out accuracy {score['accuracy']:.4f} is no better than {score['baseline']:.4f}, which always "
-            "answering the most frequent class has: the model has learned nothing that helps"
-        )
-    return found
+        always = f"{score['baseline']:.4f}, which always answering the most frequent class has"
+        warnings.append(f"the held-out accuracy {score['accuracy']:.4f} is no better than {always}")
+        warn(f"fit: warning: {warnings[0]}. The model has learned nothing that helps.")
+    say(f"model: {output}", quiet=quiet)
+    return warnings
 
 
 def score_line(score: dict[str, Any] | None) -> str:

@@ -16,9 +16,9 @@ from ..errors import DataError, InputError
 from ..explanation import Explanation
 from ..persist import load
 from ..report.terminal import explanation_text, wants_colour
-from ..tables import Table, guess_columns, kind_of, read_batches, read_table, table_writer, texts_of
+from ..tables import Table, Wanted, kind_of, read_batches, read_table, table_writer, texts_of
 from .bulk import counted, free_name, long_document
-from .common import ForceOption, JsonOption, TableFormat, TextColumn, check_target, say, show_json, width
+from .common import ForceOption, JsonOption, TableFormat, TextColumn, check_target, say, show_json, warn, width
 from .fit import check_format
 
 __all__ = ["explain"]
@@ -55,9 +55,9 @@ def explain(
         check_target("explain", "--output", output, data, force)
         if not isinstance(clf, KeyTokenClassifier):
             raise InputError(f"explain: --data needs a model of texts; {str(model)!r} is a {type(clf).__name__}.")
-        _explain_table(
-            clf, counted(read_batches(data, table_format, rows=ROWS), "explaining"), output, column, words, json
-        )
+        wanted = Wanted(column, None, warn, need_label=False)
+        batches = counted(read_batches(data, table_format, wanted, rows=ROWS), "explaining")
+        _explain_table(clf, batches, output, wanted, words, json)
         return
     assert text is not None
     if html is not None:
@@ -94,16 +94,16 @@ def _check_asked(
 
 
 def _explain_table(
-    clf: KeyTokenClassifier, batches: Iterator[Table], output: str, column: str | None, words: bool, json: bool
+    clf: KeyTokenClassifier, batches: Iterator[Table], output: str, wanted: Wanted, words: bool, json: bool
 ) -> None:
-    rows = _Rows(clf, column)
+    rows = _Rows(clf, wanted)
     if json:
         head: dict[str, Any] = {}
         with long_document("explanations", head) as add:
             for _, explained in rows.of(batches):
                 for one in explained:
                     add(one.to_dict(words=words))
-            head["text_column"] = rows.column
+            head["text_column"] = wanted.text
         return
     kind = "jsonl" if output == "-" else kind_of(output)
     with table_writer(output, kind) as write:
@@ -114,24 +114,22 @@ def _explain_table(
             else:
                 write(_summary(table, explained))
     if output != "-":
-        typer.echo(f"{rows.count:,} explanations of column {rows.column!r} in {output}")
+        typer.echo(f"{rows.count:,} explanations of column {wanted.text!r} in {output}")
 
 
 class _Rows:
     """The rows of a table, explained batch by batch."""
 
-    def __init__(self, clf: KeyTokenClassifier, column: str | None) -> None:
+    def __init__(self, clf: KeyTokenClassifier, wanted: Wanted) -> None:
         self.clf = clf
-        self.column = column
+        self.wanted = wanted
         self.count = 0
 
     def of(self, batches: Iterator[Table]) -> Iterator[tuple[Table, list[Explanation]]]:
         for table in batches:
-            if not self.count:
-                self.column, _ = guess_columns(table, self.column, None, need_label=False)
-            assert self.column is not None
+            column, _ = self.wanted.of(table)
             self.count += len(table)
-            yield table, list(self.clf.explain_many(texts_of(table, self.column)))
+            yield table, list(self.clf.explain_many(texts_of(table, column)))
 
 
 def _summary(table: Table, explained: list[Explanation]) -> dict[str, list[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from ..errors import InputError
 from ..evaluation import hold_out
 from ..files import check_output
 from ..streaming import LEAST_MEMORY
-from ..tables import FORMATS, guess_columns, labels_of, read_table, texts_of
+from ..tables import FORMATS, Wanted, labels_of, read_table, texts_of
 from ..tuning import Tuned, autotune
 from ..validate import LARGEST_SEED, check_labels, check_number
 from .common import (
@@ -29,7 +30,9 @@ from .common import (
     say,
     score_line,
     show_json,
-    warnings_of,
+    tell_classes,
+    tell_model,
+    warn,
 )
 from .flow import Flow, fit_flow, only_fit
 
@@ -137,13 +140,16 @@ def fit(
         return
     trainer = Trainer(given, tune, max_bytes, seed, quiet=json)
     begin = time.perf_counter()
-    table = read_table(data, table_format)
-    text_column, label_column = guess_columns(table, text, label)
+    columns = Wanted(text, label, warn)
+    table = read_table(data, table_format, columns)
+    text_column, label_column = columns.of(table)
     assert label_column is not None
     texts, labels = texts_of(table, text_column), labels_of(table, label_column)
     named = "" if text and label else " (guessed; --text and --label override)"
     say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
     check_labels("fit", labels, len(texts))
+    classes = Counter(labels)
+    tell_classes(classes, quiet=json)
     read = time.perf_counter()
     score = held_out_score(texts, labels, {}, holdout, seed, trainer.train)
     say(score_line(score), quiet=json)
@@ -151,11 +157,7 @@ def fit(
     model = trainer.train(texts, labels)
     fitted = time.perf_counter()
     save_model(model, output)
-    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)
-    warnings = warnings_of(model, score)
-    for warning in warnings:
-        say(f"warning: {warning}", quiet=json)
-    say(f"model: {output}", quiet=json)
+    warnings = tell_model(model, score, output, quiet=json)
     if json:
         show_json(
             {
@@ -164,6 +166,7 @@ def fit(
                 "tuning": trainer.record(),
                 "columns": {"text": text_column, "label": label_column},
                 "classes": model.classes_.tolist(),
+                "class_counts": [classes[label] for label in model.classes_.tolist()],
                 "texts": len(texts),
                 "tokens": len(model.vocabulary_),
                 "steps": model.n_iter_,

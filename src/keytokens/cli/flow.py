@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ from ..classifier import KeyTokenClassifier
 from ..errors import InputError
 from ..files import locked, write_whole, writing
 from ..streaming import sealed, unsealed
-from ..tables import as_numbers, given_labels, guess_columns, read_batches, texts_of
+from ..tables import Wanted, as_classes, as_numbers, given_labels, read_batches, tables_in, texts_of
 from .bulk import counted
-from .common import save_model, say, score_line, show_json, warnings_of
+from .common import save_model, say, score_line, show_json, tell_classes, tell_model, warn
 
 __all__ = ["Flow", "fit_flow", "only_fit"]
 
@@ -44,19 +44,22 @@ class Flow:
     label: str | None
     quiet: bool
     texts: int = 0  # seen in the last pass
+    classes: Counter[Any] = field(default_factory=Counter)  # texts of each, once a pass is over
 
     def __post_init__(self) -> None:
+        self.wanted = Wanted(self.text, self.label, warn)
         if self.data == "-":
             raise InputError("fit: --memory and --resume read the data more than once; save it to a file first.")
 
     def batches(self, share: float, seed: int, held: bool) -> Iterator[Batch]:
         """Those rows that are held out for the score, or the others."""
         self.texts = 0
+        found: Counter[Any] = Counter()  # labels as they stand in the table
         guessed = self.text is None or self.label is None
         doing = "scoring" if held else "reading"
-        for table in counted(read_batches(self.data, self.kind), doing):
+        for table in counted(read_batches(self.data, self.kind, self.wanted), doing):
             if not self.texts:
-                self.text, self.label = guess_columns(table, self.text, self.label)
+                self.text, self.label = self.wanted.of(table)
                 if guessed:
                     columns = f"texts from column {self.text!r}, labels from column {self.label!r}"
                     say(f"{columns} (guessed; --text and --label override)", quiet=self.quiet)
@@ -65,15 +68,21 @@ class Flow:
             chosen = np.flatnonzero(_held_out(self.texts, len(table), share, seed) == held).tolist()
             self.texts += len(table)
             texts, labels = texts_of(table, self.text), given_labels(table, self.label)
+            found.update(labels)
             yield [texts[i] for i in chosen], [labels[i] for i in chosen]
+        if not self.classes:
+            for label, n in zip(as_numbers(list(found)), found.values(), strict=True):
+                self.classes[label] += n
+            tell_classes(self.classes, quiet=self.quiet)
 
     @property
     def source(self) -> str:
         """Which data these are, as far as the file system tells."""
         root = Path(self.data)
-        files = sorted(path for path in root.iterdir() if path.is_file()) if os.path.isdir(root) else [root]
+        files = tables_in(root, self.kind) if os.path.isdir(root) else [root]
         try:
-            stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+            found = [(os.path.relpath(path, root.parent), path.stat()) for path in files]
+            stats = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in found]
         except OSError:
             stats = []  # whoever reads it says what is wrong
         return json.dumps([self.text, self.label, stats])
@@ -131,16 +140,15 @@ def fit_flow(
         say(score_line(score), quiet=flow.quiet)
     scored = time.perf_counter()
     model = train("all", 0.0)
+    if not flow.classes:  # an earlier run has read them
+        for _ in flow.batches(0.0, seed, held=False):
+            pass
     model = model if max_bytes is None else model.compressed(max_bytes)
     fitted = time.perf_counter()
     save_model(model, output)
     if address is None:
         shutil.rmtree(partial, ignore_errors=True)
-    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=flow.quiet)
-    warnings = warnings_of(model, score)
-    for warning in warnings:
-        say(f"warning: {warning}", quiet=flow.quiet)
-    say(f"model: {output}", quiet=flow.quiet)
+    warnings = tell_model(model, score, output, quiet=flow.quiet)
     if flow.quiet:
         show_json(
             {
@@ -148,6 +156,7 @@ def fit_flow(
                 "options": model.get_params(),
                 "columns": {"text": flow.text, "label": flow.label},
                 "classes": model.classes_.tolist(),
+                "class_counts": [flow.classes[label] for label in model.classes_.tolist()],
                 "texts": flow.texts,
                 "tokens": len(model.vocabulary_),
                 "steps": model.n_iter_,
@@ -199,13 +208,12 @@ def _kept_score(partial: Path, resume: bool, scored_as: str) -> dict[str, Any] |
 def _score(model: KeyTokenClassifier, batches: Iterator[Batch]) -> dict[str, Any] | None:
     some = max(1, _ANSWERS // len(model.classes_))
     place = {label: k for k, label in enumerate(model.classes_.tolist())}
-    numbers = all(isinstance(label, int) for label in place)
     seen: Counter[Any] = Counter()
     right, loss, n = 0, 0.0, 0
     for texts, given in batches:
         if not texts:
             continue
-        labels = as_numbers(given) if numbers else given
+        labels = as_classes(given, list(place))
         k = np.array([place.get(label, -1) for label in labels])
         for at in range(0, len(texts), some):
             P, own = model.predict_proba(texts[at : at + some]), k[at : at + some]

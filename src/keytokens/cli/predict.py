@@ -14,9 +14,9 @@ from ..classifier import KeyTokenClassifier
 from ..core.counts import Float
 from ..parallel import cores, ordered_stream
 from ..persist import load_text_model
-from ..tables import Table, guess_columns, labels_of, read_batches, table_writer, texts_of
+from ..tables import Table, Wanted, as_classes, given_labels, read_batches, table_writer, texts_of
 from .bulk import counted, free_name, long_document
-from .common import ForceOption, JsonOption, TableFormat, TextColumn, ThreadsOption, check_target
+from .common import ForceOption, JsonOption, TableFormat, TextColumn, ThreadsOption, check_target, warn
 from .fit import check_format
 
 __all__ = ["predict"]
@@ -37,8 +37,8 @@ def predict(
     check_format(table_format)
     check_target("predict", "--output", output, data, force)
     clf = load_text_model("predict", model)
-    done = _Predictions(clf, text, label)
-    batches = done.of(counted(read_batches(data, table_format), "predicting"), threads or cores())
+    done = _Predictions(clf, Wanted(text, label, warn, need_label=False))
+    batches = done.of(counted(read_batches(data, table_format, done.wanted), "predicting"), threads or cores())
     if json:
         head: dict[str, Any] = {}
         with long_document("predictions", head) as add:
@@ -46,7 +46,7 @@ def predict(
                 best = zip(one.labels, one.best.tolist(), one.P.tolist(), strict=True)
                 for y, k, row in best:
                     add({"label": y, "probability": row[k], "probabilities": row})
-            head |= {"text_column": done.text, "accuracy": done.accuracy, "classes": clf.classes_.tolist()}
+            head |= {"text_column": done.wanted.text, "accuracy": done.accuracy, "classes": clf.classes_.tolist()}
         return
     with table_writer(output) as write:
         for one in batches:
@@ -54,7 +54,7 @@ def predict(
             columns = {**columns, free_name(columns, "prediction"): one.labels}
             write({**columns, free_name(columns, "probability"): one.P.max(axis=1).round(6).tolist()})
     if output != "-":
-        typer.echo(f"{done.rows:,} predictions of column {done.text!r} in {output}")
+        typer.echo(f"{done.rows:,} predictions of column {done.wanted.text!r} in {output}")
     if done.accuracy is not None:
         typer.echo(f"accuracy {done.accuracy:.4f} on column {label!r}", err=output == "-")
 
@@ -72,35 +72,33 @@ class _Predicted:
 class _Predictions:
     """Predictions of a stream of batches, and what is known of all of them once the last has come."""
 
-    def __init__(self, clf: KeyTokenClassifier, text: str | None, label: str | None) -> None:
+    def __init__(self, clf: KeyTokenClassifier, wanted: Wanted) -> None:
         self.clf = clf
-        self.text = text
-        self.label = label
+        self.wanted = wanted
         self.rows = 0
         self.right = 0
 
     @property
     def accuracy(self) -> float | None:
-        return None if self.label is None else self.right / self.rows
+        return None if self.wanted.label is None else self.right / self.rows
 
     def of(self, batches: Iterator[Table], threads: int) -> Iterator[_Predicted]:
         self.clf.threads = 1  # every batch has a thread of its own
         for one in ordered_stream(self._one, self._checked(batches), threads):
             self.rows += len(one.labels)
-            if self.label is not None:
-                truth = labels_of(one.table, self.label)
+            if self.wanted.label is not None:
+                truth = as_classes(given_labels(one.table, self.wanted.label), self.clf.classes_.tolist())
                 self.right += sum(str(y) == str(other) for y, other in zip(one.labels, truth, strict=True))
             yield one
 
     def _checked(self, batches: Iterator[Table]) -> Iterator[Table]:
         """The batches; the first of them says which column holds the text."""
-        for place, table in enumerate(batches):
-            if place == 0:
-                self.text, _ = guess_columns(table, self.text, self.label, need_label=False)
+        for table in batches:
+            self.wanted.of(table)
             yield table
 
     def _one(self, table: Table) -> _Predicted:
-        assert self.text is not None
-        P = self.clf.predict_proba(texts_of(table, self.text))
+        assert self.wanted.text is not None
+        P = self.clf.predict_proba(texts_of(table, self.wanted.text))
         best = P.argmax(axis=1)
         return _Predicted(table, self.clf.classes_[best].tolist(), best, P)

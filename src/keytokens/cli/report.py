@@ -9,8 +9,18 @@ import typer
 
 from ..persist import load_text_model
 from ..report.explorer import MOST_DOCUMENTS
-from ..tables import guess_columns, labels_of, read_table, texts_of
-from .common import ForceOption, JsonOption, TableFormat, TextColumn, ThreadsOption, check_target, say, show_json
+from ..tables import Wanted, as_classes, given_labels, read_table, texts_of
+from .common import (
+    ForceOption,
+    JsonOption,
+    TableFormat,
+    TextColumn,
+    ThreadsOption,
+    check_target,
+    say,
+    show_json,
+    warn,
+)
 from .fit import check_format
 
 __all__ = ["report"]
@@ -42,10 +52,12 @@ def report(
     check_target("report", "--output", output, data, force)
     clf = load_text_model("report", model)
     clf.threads = threads
-    table = read_table(data, table_format)
-    text_column, label_column = guess_columns(table, text, label)
+    wanted = Wanted(text, label, warn)
+    table = read_table(data, table_format, wanted)
+    text_column, label_column = wanted.of(table)
     assert label_column is not None
-    texts, labels = texts_of(table, text_column), labels_of(table, label_column)
+    texts = texts_of(table, text_column)
+    labels = as_classes(given_labels(table, label_column), clf.classes_.tolist())
     named = "" if text and label else " (guessed; --text and --label override)"
     say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
     heading = title or ("standard input" if data == "-" else Path(data).name)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .counts import Float
 
-__all__ = ["CrossEntropy", "Logistic", "Loss", "loss_for", "probabilities"]
+__all__ = ["CrossEntropy", "Logistic", "Loss", "log_probabilities", "loss_for", "probabilities"]
 
 Labels = NDArray[np.intp]
 
@@ -75,3 +75,18 @@ def probabilities(F: Float) -> Float:
     with np.errstate(over="ignore"):  # of scores as far apart as floats go: the lesser one is impossible
         E = np.exp(F - F.max(axis=0))
     return E / E.sum(axis=0)
+
+
+def log_probabilities(F: Float) -> Float:
+    """The logarithm of `probabilities`, to the last digits: finite where they round to 0, not 0 where they round to 1.
+
+    >>> log_probabilities(np.array([[800.0]])).tolist()
+    [[-800.0], [0.0]]
+    """
+    if len(F) == 1:
+        F = np.concatenate([np.zeros_like(F), F])
+    with np.errstate(over="ignore"):
+        below = F - F.max(axis=0)
+        rivals = np.exp(below)
+    rivals[F.argmax(axis=0), np.arange(F.shape[1])] = 0
+    return below - np.log1p(rivals.sum(axis=0))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..core.counts import Float
 from ..errors import refusal
 from ..text.pieces import grouped
-from ..validate import Seen, check_labels, check_texts
+from ..validate import Seen, check_labels, check_texts, one_column
 from .cluster import Cluster
 
 __all__ = [
@@ -112,7 +112,7 @@ def code(labels: Any) -> Coded:
     >>> code([1, True]).distinct
     [1, True]
     """
-    listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    listed = list(one_column("fit", "labels", labels))
     try:
         if len(set(map(type, listed))) <= 1:
             known, keys = dict.fromkeys(listed), listed

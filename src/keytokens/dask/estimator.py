@@ -106,7 +106,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         weight = class_weighted(self.class_weight, named, weight).astype(np.float32)
         data = training_set(cluster, built, self.counts, codes, weight, len(classes), self._threads, self.threads)
         del built
-        self._learn(data, classes, warm, vocabulary_=vocabulary)
+        self._learn(data, classes, warm, vocabulary_=vocabulary, dropped_=None)
         cluster.let_go()
         return self
 
@@ -126,6 +126,10 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
     def predict_proba(self, X: Any) -> Any:
         """As `KeyTokenClassifier` has it; of a dask collection, a dask array that is computed when it is asked for."""
         return self._lazily("predict_proba", X) if is_lazy(X) else super().predict_proba(X)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """As `KeyTokenClassifier` has it; of a dask collection, a dask array that is computed when it is asked for."""
+        return self._lazily("predict_log_proba", X) if is_lazy(X) else super().predict_log_proba(X)
 
     def predict(self, X: Any) -> Any:
         """As `KeyTokenClassifier` has it; of a dask collection, a dask array that is computed when it is asked for."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ..errors import DataError, shorten
-from ..validate import Seen
+from ..validate import Seen, is_whole
 
-__all__ = ["Table", "as_numbers", "given_labels", "guess_columns", "labels_of", "texts_of"]
+__all__ = ["Table", "Wanted", "as_classes", "as_numbers", "given_labels", "guess_columns", "labels_of", "texts_of"]
 
 _TEXT_NAMES = ("text", "review", "sentence", "content", "body", "message", "comment", "document", "description")
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as str() writes them, and no larger than machines count
+_WHOLE = re.compile(r"(?:0|-?[1-9][0-9]{0,17})(?:\.0)?")  # as str() writes them, and no larger than machines count
 _LABEL_NAMES = ("label", "class", "category", "target", "sentiment", "y", "tag", "topic", "intent", "rating", "stars")
 
 
@@ -24,9 +25,30 @@ class Table:
     name: str
     columns: dict[str, list[Any]]
     place: Callable[[int], str]  # of row i, for messages: "line 7"
+    headed: bool = False  # the names of the columns are the first row of a file
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), []))
+
+
+@dataclass
+class Wanted:
+    """The columns that somebody reads: as named, or guessed from the first table that is asked about.
+
+    In a folder, tables without them are skipped, and `tell` hears of each, once.
+    """
+
+    text: str | None
+    label: str | None
+    tell: Callable[[str], None]
+    need_label: bool = True
+
+    def __post_init__(self) -> None:
+        self.tell = cache(self.tell)
+
+    def of(self, table: Table) -> tuple[str, str | None]:
+        self.text, self.label = guess_columns(table, self.text, self.label, self.need_label)
+        return self.text, self.label
 
 
 def guess_columns(table: Table, text: str | None, label: str | None, need_label: bool = True) -> tuple[str, str | None]:
@@ -35,6 +57,8 @@ def guess_columns(table: Table, text: str | None, label: str | None, need_label:
         if wanted is not None and wanted not in table.columns:
             seen = f"saw {shorten(wanted)}, the columns are {_names(table)}"
             raise DataError(f"{table.name}: {option} must name a column; {seen}.")
+    if text is None and label is None and table.headed:
+        _check_header(table)
     text = text or _guess(table, _TEXT_NAMES, label, _looks_like_text)
     if text is None:
         raise DataError(f"{table.name}: which column holds the text? Cure: name it with --text: {_names(table)}.")
@@ -44,6 +68,28 @@ def guess_columns(table: Table, text: str | None, label: str | None, need_label:
     if label is None:
         raise DataError(f"{table.name}: which column holds the label? Cure: name it with --label: {_names(table)}.")
     return text, label
+
+
+def are_names(row: Iterable[str]) -> bool:
+    """Whether this is certainly a header: one of the usual names is in it."""
+    return any(name.lower() in _TEXT_NAMES + _LABEL_NAMES for name in row)
+
+
+def _check_header(table: Table) -> None:
+    """Refuse a first row that looks like data: it would be lost, for the names of the columns are taken from it."""
+    if are_names(table.columns):
+        return
+    cells = ((name, i) for name, values in table.columns.items() if name for i in range(len(values)))
+    again = next(((name, i) for name, i in cells if str(table.columns[name][i]).strip() == name), None)
+    (first, *others) = table.columns
+    if again is not None:
+        seen = f"{shorten(again[0])} is also in {table.place(again[1])}"
+    elif not others and first.count(" ") >= 2:
+        seen = f"saw {shorten(first)}"
+    else:
+        return
+    cure = "Add a header line such as text,label; if these are the names, give them with --text and --label"
+    raise DataError(f"{table.name}, line 1: looks like a row of data, not like names; {seen}. {cure}.")
 
 
 def _names(table: Table) -> str:
@@ -79,7 +125,8 @@ def texts_of(table: Table, column: str) -> list[str]:
         if not isinstance(value, str):
             where = f"{table.name}, {table.place(i)}"
             rule = f"{shorten(column)} must be a string"
-            raise DataError(f"{where}: {rule}; saw {shorten(value)}. Cure: drop or mend the row.")
+            cure = "store the column as strings" if isinstance(value, bytes) else "drop or mend the row"
+            raise DataError(f"{where}: {rule}; saw {shorten(value)}. Cure: {cure}.")
     return values
 
 
@@ -92,7 +139,7 @@ def given_labels(table: Table, column: str) -> list[Any]:
     """A column of labels as they stand there; for tables that come in batches, which may differ in their kind."""
     values = table.columns[column]
     for i, value in enumerate(values):
-        if value is None or value == "" or value != value:
+        if value is None or value == "" or value != value or isinstance(value, (list, dict)):
             where = f"{table.name}, {table.place(i)}"
             rule = f"{shorten(column)} must be a label"
             raise DataError(f"{where}: {rule}; saw {shorten(value)}. Cure: drop the row or fill it in.")
@@ -100,11 +147,28 @@ def given_labels(table: Table, column: str) -> list[Any]:
 
 
 def as_numbers(labels: list[Any]) -> list[Any]:
-    """Whole numbers, if all of these are strings that say one; else the labels themselves.
+    """Whole numbers, if all of these are strings that say one, or all are numbers; else the labels themselves.
 
-    >>> as_numbers(["1", "-2"]), as_numbers(["1", "x"])
-    ([1, -2], ['1', 'x'])
+    >>> as_numbers(["1", "-2.0"]), as_numbers([1.0, 0.0]), as_numbers(["1", "x"])
+    ([1, -2], [1, 0], ['1', 'x'])
     """
-    if all(isinstance(v, str) and _WHOLE.fullmatch(v) for v in labels):
-        return [int(v) for v in labels]
+    kinds = set(map(type, labels))
+    if (kinds == {str} or kinds <= {int, float}) and all(type(_whole(label)) is int for label in labels):
+        return [_whole(label) for label in labels]
     return labels
+
+
+def as_classes(labels: list[Any], classes: list[Any]) -> list[Any]:
+    """Labels to be compared with the classes of a model: whole numbers are such if the classes are.
+
+    >>> as_classes(["1", "x"], [0, 1]), as_classes(["1.0"], ["1.0", "2.0"])
+    ([1, 'x'], ['1.0'])
+    """
+    return [_whole(label) for label in labels] if all(type(label) is int for label in classes) else labels
+
+
+def _whole(label: Any) -> Any:
+    """The whole number that a string or a float says; anything else as it is."""
+    if isinstance(label, str):
+        return int(label.partition(".")[0]) if _WHOLE.fullmatch(label) else label
+    return int(label) if is_whole(label) else label

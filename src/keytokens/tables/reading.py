@@ -12,16 +12,17 @@ import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate, chain
+from dataclasses import replace
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError, shorten
-from .columns import Table
+from .columns import Table, Wanted, are_names
 from .kinds import COMPRESSIONS, FORMATS, kind_of, need_pyarrow
 from .sources import LONGEST, Watched, decoding, opened, seekable
 
-__all__ = ["BATCH", "read_batches", "read_table"]
+__all__ = ["BATCH", "read_batches", "read_table", "tables_in"]
 
 BATCH = 4096  # rows: enough to drown the overhead, and to guess columns from the first batch as from the whole
 _HELD = 1 << 24  # characters of a batch, beyond which it is not filled up: texts may be long
@@ -31,19 +32,21 @@ _SPARSE = 100  # times as many cells as values are too many, beyond that
 _DEPTH = 50  # of a value inside of values
 
 
-def read_table(source: str, kind: str | None = None, called: str | None = None) -> Table:
+def read_table(source: str, kind: str | None = None, wanted: Wanted | None = None, called: str | None = None) -> Table:
     """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
-    if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
-        return _joined(list(_read_folder(Path(source), kind, BATCH)), _name(source, called))
     name = _name(source, called)
+    if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
+        return _joined(list(_read_folder(Path(source), kind, BATCH, wanted)), name)
     kind = kind or _kind_of_source(source, name)
     return _joined(list(_some(_pieces(source, kind, name, BATCH, whole=True), name)), name)
 
 
-def read_batches(source: str, kind: str | None = None, called: str | None = None, rows: int = BATCH) -> Iterator[Table]:
+def read_batches(
+    source: str, kind: str | None = None, wanted: Wanted | None = None, called: str | None = None, rows: int = BATCH
+) -> Iterator[Table]:
     """The same table in batches of up to so many rows, all with the same columns; the memory holds one of them."""
     if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
-        yield from _read_folder(Path(source), kind, rows)
+        yield from _read_folder(Path(source), kind, rows, wanted)
         return
     name = _name(source, called)
     kind = kind or _kind_of_source(source, name)
@@ -66,19 +69,62 @@ def _kind_of_source(source: str, name: str) -> str:
         raise
 
 
-def _read_folder(folder: Path, kind: str | None, rows: int) -> Iterator[Table]:
-    """The tables in a folder, by name, one below the other; all with the columns of the first."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and _is_table(path, kind))
-    if not files:
+def tables_in(folder: Path, kind: str | None = None) -> list[Path]:
+    """The tables in a folder and its subfolders, in order; nothing hidden, and no links to folders."""
+    found: list[Path] = []
+    try:
+        for path in sorted(folder.iterdir()):
+            if path.is_dir() and not path.is_symlink() and not path.name.startswith((".", "_")):
+                found += tables_in(path, kind)
+            elif path.is_file() and _is_table(path, kind):
+                found.append(path)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    return found
+
+
+def _read_folder(folder: Path, kind: str | None, rows: int, wanted: Wanted | None) -> Iterator[Table]:
+    """The tables in a folder, one below the other, with the columns of all; where a table has no such column, None."""
+    names = {path: _names_in(os.fspath(path), kind or kind_of(path.name)) for path in tables_in(folder, kind)}
+    if not names:
         raise DataError(f"{folder}: the folder must hold tables ({', '.join(FORMATS)}); saw none.")
-    first: list[str] | None = None
-    for path in files:
-        for piece in read_batches(os.fspath(path), kind, rows=rows):
-            first = first or list(piece.columns)
-            if set(piece.columns) != set(first):
-                differ = ", ".join(shorten(name) for name in sorted(set(piece.columns) ^ set(first))[:10])
-                raise DataError(f"{path}: its columns must be those of {files[0]}; they differ in {differ}.")
-            yield Table(piece.name, {name: piece.columns[name] for name in first}, piece.place)
+    files = _fitting(folder, names, kind, wanted)
+    every = dict.fromkeys(name for path in files for name in names[path])
+    for source in map(os.fspath, files):
+        yield from _filled(_pieces(source, kind or kind_of(source), source, rows), every, source)
+
+
+def _names_in(source: str, kind: str) -> list[str]:
+    """The columns of a table, of which JSON lines may name one in their last; none, if there are no rows."""
+    if not os.path.getsize(source):
+        return []
+    if kind in ("csv", "tsv"):  # whatever else is in it: it may be a text for people
+        with opened(source, source) as watched, decoding(watched, newline="", errors="replace") as text:
+            head = [row for _, row in islice(_csv_rows(text, kind, source), 2)]
+        return [field.strip() for field in head[0]] if len(head) == 2 else []
+    pieces = islice(_pieces(source, kind, source, BATCH), None if kind == "jsonl" else 1)
+    return list(dict.fromkeys(name for piece in pieces for name in piece.columns))
+
+
+def _fitting(folder: Path, names: dict[Path, list[str]], kind: str | None, wanted: Wanted | None) -> list[Path]:
+    """The tables with the wanted columns, which are guessed from one whose columns most others have; or with all."""
+    asked = [] if wanted is None else [wanted.text, wanted.label]
+    times = Counter(name for found in names.values() for name in set(found))
+
+    shared = {path: sorted((times[name] for name in found), reverse=True) for path, found in names.items()}
+    first = max(names, key=lambda p: (sum(n in names[p] for n in asked), shared[p], ".txt" not in p.suffixes))
+    needed = wanted.of(next(read_batches(os.fspath(first), kind))) if wanted else names[first]
+    files = []
+    for path, found in names.items():
+        missing = [shorten(name) for name in needed if name is not None and name not in found]
+        why = f"no column {' and no column '.join(missing[:10])}" if found else "no rows"
+        if not missing:
+            files.append(path)
+        elif wanted is None:
+            raise DataError(f"{path}: its columns must be those of {first}; saw {why}.")
+        else:
+            wanted.tell(f"skipped {path.relative_to(folder)}: {why}")
+    return files
 
 
 def _is_table(path: Path, kind: str | None) -> bool:
@@ -98,11 +144,16 @@ def _same_columns(source: str, name: str, rows: int, spool: IO[bytes] | None = N
         names |= dict.fromkeys(piece.columns)
     if spool is not None:
         spool.seek(0)
-    for piece in _pieces(source, "jsonl", name, rows, spool):
-        if len(names) * len(piece) > _CELLS:
-            values = sum(value is not None for column in piece.columns.values() for value in column)
-            _check_cells(len(names) * len(piece), values, name)
-        yield Table(name, {key: piece.columns.get(key) or [None] * len(piece) for key in names}, piece.place)
+    yield from _filled(_pieces(source, "jsonl", name, rows, spool), names, name)
+
+
+def _filled(pieces: Iterator[Table], names: dict[str, None], name: str) -> Iterator[Table]:
+    """The pieces with all of these columns, where there are none with None."""
+    for piece in pieces:
+        size = len(piece) * len(names)
+        if size > _CELLS:
+            _check_cells(size, sum(value is not None for column in piece.columns.values() for value in column), name)
+        yield replace(piece, columns={key: piece.columns.get(key) or [None] * len(piece) for key in names})
 
 
 def _some(pieces: Iterator[Table], name: str) -> Iterator[Table]:
@@ -124,9 +175,10 @@ def _joined(pieces: list[Table], name: str) -> Table:
 
     def place(i: int) -> str:
         piece = bisect_right(starts, i) - 1
-        return places[piece](i - starts[piece])
+        where = places[piece](i - starts[piece])
+        return where if pieces[piece].name == name else f"{pieces[piece].name}, {where}"
 
-    return Table(name, columns, place)
+    return Table(name, columns, place, pieces[0].headed)
 
 
 def _pieces(
@@ -144,23 +196,18 @@ def _pieces(
         yield from _read_jsonl(watched, rows, whole) if kind == "jsonl" else _read_csv(watched, kind, rows)
 
 
-def _at_lines(name: str, columns: dict[str, list[Any]], lines: list[int]) -> Table:
-    return Table(name, columns, lambda i: f"line {lines[i]}")
+def _at_lines(name: str, columns: dict[str, list[Any]], lines: list[int], headed: bool = False) -> Table:
+    return Table(name, columns, lambda i: f"line {lines[i]}", headed)
 
 
 def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
-    csv.field_size_limit(LONGEST)
     name = watched.name
     with decoding(watched, newline="") as text:
-        first_line = text.readline()
-        # whatever separates the header's names: Excel writes semicolons in half of the world
-        delimiter = "\t" if kind == "tsv" else max(",;\t|", key=first_line.count)
-        reader = csv.reader(chain([first_line], text), delimiter=delimiter)
         header: list[str] | None = None
         rows: list[list[str]] = []
         lines: list[int] = []
         held = 0
-        for line, row in _numbered(reader, name):
+        for line, row in _csv_rows(text, kind, name):
             if header is None:
                 header = _check_header(row, name)
                 continue
@@ -169,18 +216,25 @@ def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
                     f"{name}, line {line}: a row must have {len(header)} fields like the header; saw {len(row)}. "
                     "Cure: quote fields that hold the separator."
                 )
+            if row == header and len(row) > 1 and are_names(row):
+                raise DataError(f"{name}, line {line}: repeats the names of the columns. Remove the line.")
             rows.append(row)
             lines.append(line)
             held += sum(map(len, row))
             if len(rows) == most or held >= _HELD:
-                yield _at_lines(name, _columns(header, rows), lines)
+                yield _at_lines(name, _columns(header, rows), lines, headed=True)
                 rows, lines, held = [], [], 0
         if header and rows:
-            yield _at_lines(name, _columns(header, rows), lines)
+            yield _at_lines(name, _columns(header, rows), lines, headed=True)
 
 
-def _numbered(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(text: IO[str], kind: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Rows that hold something, each with the line on which it begins: a quoted field may go on over several."""
+    csv.field_size_limit(LONGEST)
+    first_line = text.readline()
+    # whatever separates the header's names: Excel writes semicolons in half of the world
+    delimiter = "\t" if kind == "tsv" else max(",;\t|", key=first_line.count)
+    reader = csv.reader(chain([first_line], text), delimiter=delimiter)
     before = 0
     try:
         for row in reader:

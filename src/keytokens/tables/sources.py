@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import lzma
 import os
@@ -21,6 +22,12 @@ __all__ = ["LONGEST", "decoding", "opened", "seekable"]
 LONGEST = 1 << 26  # bytes of a line or a field: one is held in memory, and a small file may unpack to terabytes
 _BLANK = 1 << 20  # bytes of white space before a table
 _DAMAGED = (EOFError, ValueError, zlib.error, lzma.LZMAError)
+_MARKS = {  # byte-order marks; those of UTF-32 begin like those of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
 
 
 class Watched(io.BufferedIOBase):
@@ -33,6 +40,7 @@ class Watched(io.BufferedIOBase):
         self.ahead = b""
         self.ends: tuple[bytes, ...] = ()  # of lines, which must not be too long; none: there are no lines
         self.line = 0  # bytes of the line that was begun last
+        self.decoder: codecs.IncrementalDecoder | None = None  # of what is not UTF-8, but is given out in UTF-8
 
     def readable(self) -> bool:
         return True
@@ -57,10 +65,41 @@ class Watched(io.BufferedIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         given, self.ahead = (self.ahead, b"") if self.ahead else (self._next(size), b"")
+        if self.decoder is not None:
+            given = self._in_utf8(given, self.decoder, size)
         if self.ends:
             self._measure(given)
         self.lines += given.count(b"\n")
         return given
+
+    def find_encoding(self) -> None:
+        """UTF-16 and UTF-32 are known by their byte-order marks; without one, by the zeros beside ends of lines."""
+        start = self.ahead
+        for mark, encoding in _MARKS.items():
+            if start.startswith(mark):
+                self.ahead = start[len(mark) :]
+                self.decoder = codecs.getincrementaldecoder(encoding)()
+                return
+        even, odd, ends = start[::2].count(0), start[1::2].count(0), start.count(b"\n")
+        wide = max(start.count(b"\n\0"), start.count(b"\0\n"))
+        if 2 * wide > ends or (not ends and 4 * (even + odd) > len(start)):
+            looks = "utf-32" if 2 * (even + odd) > len(start) + 1 else "utf-16"
+            cure = f"Save it as UTF-8 (for example: iconv -f {looks}{'le' if odd > even else 'be'} -t utf-8)"
+            raise DataError(f"{self.name}: looks like {looks.upper()} without a byte-order mark. {cure}.")
+
+    def _in_utf8(self, given: bytes, decoder: codecs.IncrementalDecoder, size: int | None) -> bytes:
+        """Some bytes of another encoding in UTF-8; none only at the end."""
+        try:
+            while True:
+                text = decoder.decode(given, final=not given)
+                if text or not given:
+                    return text.encode("utf-8")
+                given = self._next(size)
+        except UnicodeDecodeError as error:
+            line = self.lines + error.object[: error.start].decode(error.encoding).count("\n") + 1
+            seen = error.object[error.start : error.end].hex()
+            rule = f"must be {error.encoding[:6].upper()}, as the byte-order mark says; saw the bytes 0x{seen}"
+            raise DataError(f"{self.name}, line {line}: the text {rule}. Save it as UTF-8.") from None
 
     def _measure(self, given: bytes) -> None:
         last = max(given.rfind(end) for end in self.ends)
@@ -106,10 +145,11 @@ def seekable(source: str, name: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def decoding(watched: Watched, newline: str) -> Iterator[io.TextIOWrapper]:
-    """The lines of some bytes in UTF-8; whichever line is not is named."""
+def decoding(watched: Watched, newline: str, errors: str = "strict") -> Iterator[io.TextIOWrapper]:
+    """The lines of some bytes in UTF-8, or as their byte-order mark says; whichever line is not is named."""
+    watched.find_encoding()
     watched.ends = (b"\n", b"\r") if newline == "" else (b"\n",)
-    text = io.TextIOWrapper(watched, encoding="utf-8-sig", newline=newline)
+    text = io.TextIOWrapper(watched, encoding="utf-8-sig", errors=errors, newline=newline)
     try:
         yield text
     except UnicodeDecodeError as error:
