@@ -191,7 +191,7 @@ MANY = 10**9  # tokens
 
 
 def kept(memory: int, n_classes: int, n_texts: int, n_tokens: int = MANY) -> int:
-    return Budget(memory, 2, n_texts, n_classes).keep(n_tokens)
+    return Budget(memory, 2, 1.0, n_texts, n_classes).keep(n_tokens)
 
 
 def test_what_a_budget_keeps():
@@ -242,6 +242,14 @@ def test_a_budget_that_holds_nothing_useful():
         kept(10**9, 5_000, 20_000, 30_003)
     (least,) = re.findall(r"Cure: give ([\d.]+)GB or more", str(error.value))
     assert kept(int(float(least) * 10**9), 5_000, 20_000, 30_003) >= 1_000
+
+
+def test_a_share_of_the_texts_is_refused_where_all_would_be():
+    """Four fifths, for the score, would do with less than the fit to all that comes after it."""
+    of_all = Budget(2 * 10**9, 2, 1.0, 20_000, 5_000).keep(30_003)
+    assert Budget(2 * 10**9, 2, 0.8, 16_000, 5_000).keep(30_003) == of_all
+    with pytest.raises(ValueError, match="must hold 20,000 texts"):
+        Budget(1_800_000_000, 2, 0.8, 16_000, 5_000).keep(30_003)
 
 
 def test_more_n_grams_than_a_budget_can_count(monkeypatch):

@@ -83,6 +83,7 @@ class Budget(Allowance):
 
     memory: int
     threads: int
+    share: float = 1.0  # of the texts of the fit for which the budget must do
     n_texts: int = 0
     n_classes: int = 2
     n_grams: int = 0  # different ones, words among them
@@ -115,12 +116,13 @@ class Budget(Allowance):
         which is spelled when the model is saved; for each text its class, weight and place, and its scores thrice.
         """
         rows = 1 if self.n_classes == 2 else self.n_classes
-        base = _FIXED + self.n_texts * (40 + 12 * (rows + 1))
+        n_texts = int(self.n_texts / self.share)
+        base = _FIXED + n_texts * (40 + 12 * (rows + 1))
         a_token = 4 * (10 * (rows + 1) + 5 * rows + 10) + 250
         kept = min(n_tokens, (self.memory - base) // a_token)
         if kept < min(n_tokens, _LEAST_TOKENS):
             least = size_of(base + a_token * min(n_tokens, _LEAST_TOKENS))
-            rule = f"hold {self.n_texts:,} texts of {self.n_classes:,} classes with {_LEAST_TOKENS:,} tokens at least"
+            rule = f"hold {n_texts:,} texts of {self.n_classes:,} classes with {_LEAST_TOKENS:,} tokens at least"
             cure = f"give {least} or more; all {n_tokens:,} tokens take about {size_of(base + a_token * n_tokens)}"
             raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), cure)
         if kept < n_tokens:
@@ -171,13 +173,12 @@ def gather(
     limits: Limits,
     counts: str,
     threads: int,
-    memory: int | None,
+    budget: Budget | None,
     place: Workplace,
     relabel: Relabel | None = None,
 ) -> Gathered:
     """One pass over the batches; what it finds lies in the folder of the workplace."""
     codes = _Codes()
-    budget = None if memory is None else Budget(memory, threads)
 
     def texts() -> Iterator[str]:
         for some, labels in batches:

@@ -23,7 +23,7 @@ from ..explain import explain_texts, read_together
 from ..explanation import Explanation, KeyToken
 from ..fitting import class_weighted
 from ..parallel import ordered_map
-from ..streaming import LEAST_MEMORY, Workplace, gather
+from ..streaming import LEAST_MEMORY, Budget, Workplace, gather
 from ..text import Limits, Vocabulary, count
 from ..text.building import Found, find
 from ..text.pieces import slices
@@ -171,6 +171,7 @@ class KeyTokenClassifier(Attention):
         batches: Iterable[tuple[Sequence[str], Sequence[Any]]],
         *,
         memory: int | None = None,
+        share: float = 1.0,
         folder: str | os.PathLike[str] | None = None,
         resume: bool = False,
         source: str = "",
@@ -180,10 +181,12 @@ class KeyTokenClassifier(Attention):
 
         The batches are read once; what is made of them lies in files. `memory`, in bytes, is what the whole process
         should hold: if more tokens were found than may be trained in it, the most frequent ones are kept (as by
-        `max_tokens`) and `dropped_` says so; if it holds no useful number of them, the fit is refused. With a `folder`
-        of its own a fit saves its state every few seconds, and after an interruption `resume=True` goes on there and
-        ends with the same bits; `source` is any text that says which data these are. The folder may be removed when the
-        fit is done. `relabel` turns the distinct labels, once all are known, into those of the model.
+        `max_tokens`) and `dropped_` says so; if it holds no useful number of them, the fit is refused. If these texts
+        are a `share` of those of a later fit, one that would be refused then is refused now.
+
+        With a `folder` of its own a fit saves its state every few seconds, and after an interruption `resume=True` goes
+        on there and ends with the same bits; `source` is any text that says which data these are. The folder may be
+        removed when the fit is done. `relabel` turns the distinct labels, once all are known, into those of the model.
         """
         self.check_options()
         check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
@@ -195,7 +198,8 @@ class KeyTokenClassifier(Attention):
             found = place.kept()
             if found is None:
                 try:
-                    found = gather(batches, self._limits(), self.counts, self._threads, memory, place, relabel)
+                    budget = None if memory is None else Budget(int(memory), self._threads, share)
+                    found = gather(batches, self._limits(), self.counts, self._threads, budget, place, relabel)
                 except BaseException:
                     place.leave()
                     raise

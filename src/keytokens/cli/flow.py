@@ -125,6 +125,7 @@ def fit_flow(
             return model.fit_batches(
                 flow.batches(share, seed, held=False),
                 memory=memory,
+                share=1 - share,
                 folder=partial / name,
                 resume=resume,
                 source=json.dumps([share, source]),

@@ -164,6 +164,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         batches: Batches,
         *,
         memory: int | None = None,
+        share: float = 1.0,
         folder: str | os.PathLike[str] | None = None,
         resume: bool = False,
         source: str = "",

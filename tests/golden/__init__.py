@@ -1,0 +1,1 @@
+"""What models, predictions and explanations were at one time: a rebuilt house must still give them."""
