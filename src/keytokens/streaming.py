@@ -113,11 +113,11 @@ class Budget(Allowance):
         """How many of the tokens to train, the others being `dropped`; refuse where that leaves next to none.
 
         Training holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary,
-        which is spelled when the model is saved; for each text its class, weight and place, and its scores thrice.
+        which is spelled when the model is saved; for each text its class, weight and place, and its scores twice.
         """
         rows = 1 if self.n_classes == 2 else self.n_classes
         n_texts = int(self.n_texts / self.share)
-        base = _FIXED + n_texts * (40 + 12 * (rows + 1))
+        base = _FIXED + n_texts * (40 + 8 * (rows + 1))
         a_token = 4 * (10 * (rows + 1) + 5 * rows + 10) + 250
         kept = min(n_tokens, (self.memory - base) // a_token)
         if kept < min(n_tokens, _LEAST_TOKENS):
