@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -116,8 +117,10 @@ class Budget(Allowance):
         which is spelled when the model is saved; for each text its class, weight and place, and its scores twice.
         """
         rows = 1 if self.n_classes == 2 else self.n_classes
-        n_texts = int(self.n_texts / self.share)
+        n_texts = math.ceil(self.n_texts / self.share)
         base = _FIXED + n_texts * (40 + 8 * (rows + 1))
+        if self.share < 1:
+            base += base // 20  # for classes that only the other texts have
         a_token = 4 * (10 * (rows + 1) + 5 * rows + 10) + 250
         kept = min(n_tokens, (self.memory - base) // a_token)
         if kept < min(n_tokens, _LEAST_TOKENS):
