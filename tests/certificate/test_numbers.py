@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from keytokens.certificate import Ballot, flip, label_of, range_deleting, range_keeping, sufficient
+from keytokens.certificate import Ballot, flip, label_of, range_keeping, ranges_deleting, sufficient
 
 TOKENS = 6
 
@@ -73,7 +73,7 @@ def test_ranges_with_logits_far_apart(spread: float) -> None:
             assert range_keeping(ballot, [0, 2])[0] == pytest.approx([min(around), max(around)], abs=1e-9)
             for m in (1, 2, 4):
                 left = [f for kept, f in means.items() if TOKENS - bin(kept).count("1") <= m]
-                assert range_deleting(ballot, m)[0] == pytest.approx([min(left), max(left)], abs=1e-9)
+                assert ranges_deleting(ballot, [m])[0, 0] == pytest.approx([min(left), max(left)], abs=1e-9)
 
 
 def test_a_vote_that_softmax_would_lose_decides_the_rest() -> None:

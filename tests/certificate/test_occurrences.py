@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -11,7 +9,6 @@ import pytest
 
 from keytokens.certificate import (
     Ballot,
-    fewest_additions,
     flip,
     flip_occurrences,
     phi,
@@ -19,7 +16,7 @@ from keytokens.certificate import (
     sufficient_occurrences,
 )
 
-from .reference import Document, argmax, document, random_document, weight_of
+from .reference import Document, argmax, random_document, weight_of
 
 
 def counted(rng: np.random.Generator, counts: str, classes: int = 2) -> tuple[Document, Document, list[int]]:
@@ -101,53 +98,7 @@ def test_greedy_is_wrong_for_sublinear_counts() -> None:
     assert found.size == 2
 
 
-@pytest.mark.parametrize("counts", ["raw", "binary"])
-def test_fewest_additions(counts: str) -> None:
-    rng = np.random.default_rng(54)
-    found_some = 0
-    for _ in range(200):
-        doc = random_document(rng, int(rng.integers(2, 4)), most=4)
-        classes = len(doc.intercepts)
-        number = int(rng.integers(1, 4))
-        b = rng.integers(-3, 4, (number, classes))
-        if classes == 2:
-            b[:, 0] = 0
-        extra = document(rng.integers(1, 3, number).tolist(), b.tolist(), doc.intercepts, 0)
-        values = np.array([[float(x) for x in row] for row in extra.values])
-        y, rivals = doc.label, doc.ballot.rivals
-        margin = values[:, [y]] - values[:, rivals]
-        log_weight = np.array([math.log(w) for w in extra.weights])
-        found = fewest_additions(doc.ballot, log_weight, margin, counts)  # type: ignore[arg-type]
-        most = 12 if counts == "raw" else number
-        truth = _by_trial(doc, extra, most, counts)
-        found_some += truth is not None
-        if truth is not None:
-            assert found.size == truth
-        else:
-            assert found.status == "none" or found.size > most
-    assert found_some > 40
-
-
-def _by_trial(doc: Document, extra: Document, most: int, counts: str) -> int | None:
-    """Fewest added occurrences: for raw counts copies of one candidate are tried up to `most`, and mixtures up to 3."""
-    copies = range(2) if counts == "binary" else range(4)
-    mixed = set(product(copies, repeat=extra.tokens))
-    if counts == "raw":
-        mixed |= {
-            tuple(k if s == t else 0 for s in range(extra.tokens)) for t in range(extra.tokens) for k in range(13)
-        }
-    joined = Document(doc.weights + extra.weights, doc.values + extra.values, doc.sink, doc.intercepts)
-    for added in sorted(mixed, key=sum):
-        weights = [*doc.weights, *(w * Fraction(k) for w, k in zip(extra.weights, added, strict=True))]
-        scores = joined.scores(weights)
-        if sum(added) <= most and scores is not None and sum(added) and argmax(scores) != doc.label:
-            return sum(added)
-    return None
-
-
 def test_refusals() -> None:
     ballot = Ballot.of([0.0], [[0, 1]], label=1)
-    with pytest.raises(ValueError, match="raw or binary"):
-        fewest_additions(ballot, [0.0], [[-1.0]], "log")
     with pytest.raises(ValueError, match="positive integer per token"):
         sufficient_occurrences(ballot, [0])

@@ -15,8 +15,6 @@ from keytokens.certificate import (
     flip,
     guarantee,
     probability_range,
-    range_deleting,
-    range_deleting_exactly,
     range_keeping,
     ranges_deleting,
     sufficient,
@@ -48,29 +46,26 @@ def test_range_keeping(classes: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_range_deleting(classes: int) -> None:
+def test_ranges_deleting(classes: int) -> None:
     for doc in documents(30 + classes, 90, classes):
         whole = (1 << doc.tokens) - 1
         for m in range(doc.tokens + 2):
             gone = {s: bin(whole - s).count("1") for s in every(doc)}
             at_most = ends(doc, [s for s in every(doc) if gone[s] <= m])
-            assert range_deleting(doc.ballot, m) == pytest.approx(np.array(at_most), abs=1e-12)
-            if m <= doc.tokens - (not doc.sink):
-                exactly = ends(doc, [s for s in every(doc) if gone[s] == m])
-                assert range_deleting_exactly(doc.ballot, m) == pytest.approx(np.array(exactly), abs=1e-12)
+            assert ranges_deleting(doc.ballot, [m])[0] == pytest.approx(np.array(at_most), abs=1e-12)
 
 
 def test_several_sizes_at_once_are_the_same() -> None:
     for doc in documents(35, 60, 3):
         sizes = [0, 1, 1, 3, 9]
-        one_by_one = np.array([range_deleting(doc.ballot, m) for m in sizes])
+        one_by_one = np.array([ranges_deleting(doc.ballot, [m])[0] for m in sizes])
         assert ranges_deleting(doc.ballot, sizes) == pytest.approx(one_by_one, abs=1e-12)
 
 
 def test_one_sort_is_not_enough() -> None:
     values = [[0, 2], [0, -4], [0, 1], [0, 1]]
     ballot = Ballot.of(np.log([8.0, 7.0, 8.0, 9.0]), values, label=1)
-    assert range_deleting(ballot, 2)[0, 1] == pytest.approx(1.5)
+    assert ranges_deleting(ballot, [2])[0, 0, 1] == pytest.approx(1.5)
 
 
 def test_the_range_crosses_zero_first_at_the_flip() -> None:
@@ -80,7 +75,7 @@ def test_the_range_crosses_zero_first_at_the_flip() -> None:
         crossed = [
             m
             for m in range(1, doc.tokens + 1)
-            if (low := range_deleting(doc.ballot, m)[0, 0]) < -1e-12 or (strict and low < 1e-12)
+            if (low := ranges_deleting(doc.ballot, [m])[0, 0, 0]) < -1e-12 or (strict and low < 1e-12)
         ]
         assert (crossed[0] if crossed else None) == (found.size if found.status != "none" else None)
 
@@ -174,7 +169,7 @@ def test_a_threshold_is_an_intercept_and_a_guarantee_holds_and_is_minimal() -> N
     ("call", "message"),
     [
         (lambda b: range_keeping(b, []), "at least one token"),
-        (lambda b: range_deleting(b, -1), "not be negative"),
+        (lambda b: ranges_deleting(b, [-1]), "not be negative"),
         (lambda b: ranges_deleting(b, [2, 1]), "not decrease"),
         (lambda b: guarantee(b, 1.0), "strictly between 0 and 1"),
         (lambda b: guarantee(Ballot.of([0.0], [[0, 1, 2]], label=2), 0.5), "two classes"),

@@ -16,8 +16,6 @@ from keytokens.certificate import (
     flip,
     flip_occurrences,
     flip_words,
-    flip_words_exact,
-    range_masking,
     sufficient,
     sufficient_words,
 )
@@ -26,6 +24,7 @@ from keytokens.certificate.programme import Programme, _by_table, _rows, fewest_
 from keytokens.certificate.sentence import equal_shares, moved_shares, pessimistic
 from keytokens.certificate.words import _Check
 
+from .milp import flip_words_exact
 from .reference import Document, Text, document, random_text, texts
 
 BINARY_CASES = [(n, classes) for n in (2, 3) for classes in (2, 3)]
@@ -35,6 +34,10 @@ def check_flip(text: Text, found: WordSet) -> None:
     fewest = text.fewest_flip()
     if found.status == "none":
         assert fewest is None
+        return
+    if found.status == "bounds" and not found.size:  # no mask found, and no proof that there is none
+        assert text.counts != "raw"
+        assert fewest is None or found.lower <= fewest
         return
     assert fewest is not None
     assert text.is_flip(found.positions)
@@ -302,20 +305,6 @@ def test_few_words_can_suffice_where_many_tokens_are_needed() -> None:
     sentence = Sentence(words, first, size, token, Ballot.of(np.zeros(len(token)), values, label=1), "raw")
     assert sufficient_words(sentence).size == 1
     assert sufficient(sentence.ballot).size == 8
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_range_masking(n: int, classes: int) -> None:
-    for text in texts(130 + n, 25, n, "raw", classes, most=6):
-        for m in range(4):
-            margins = []
-            for kept in text.labels:
-                scores = text.scores(kept)
-                if kept.count(0) <= m and scores is not None:
-                    margins.append([scores[text.label] - f for k, f in enumerate(scores) if k != text.label])
-            truth = [[float(min(column)), float(max(column))] for column in zip(*margins, strict=True)]
-            assert range_masking(text.sentence, m) == pytest.approx(np.array(truth), abs=1e-12)
 
 
 def test_votes_that_depend_on_the_position() -> None:

@@ -4,7 +4,7 @@ Mathematics on the weights and values of one document; no strings. `Ballot` is t
 `Sentence` adds where its n-grams stand.
 """
 
-from keytokens.certificate.occurrences import Counts, fewest_additions, flip_occurrences, phi, sufficient_occurrences
+from keytokens.certificate.occurrences import Counts, flip_occurrences, phi, sufficient_occurrences
 from keytokens.certificate.ranges import (
     Drop,
     breach,
@@ -14,14 +14,12 @@ from keytokens.certificate.ranges import (
     probability_of,
     probability_range,
     probability_without,
-    range_deleting,
-    range_deleting_exactly,
     range_keeping,
     ranges_deleting,
 )
 from keytokens.certificate.tokens import Status, TokenSet, flip, sufficient
 from keytokens.certificate.votes import Ballot, label_of
-from keytokens.certificate.words import Sentence, WordSet, flip_words, flip_words_exact, range_masking, sufficient_words
+from keytokens.certificate.words import Sentence, WordSet, flip_words, sufficient_words
 
 __all__ = [
     "Ballot",
@@ -33,11 +31,9 @@ __all__ = [
     "WordSet",
     "breach",
     "drop",
-    "fewest_additions",
     "flip",
     "flip_occurrences",
     "flip_words",
-    "flip_words_exact",
     "guarantee",
     "label_of",
     "phi",
@@ -45,10 +41,7 @@ __all__ = [
     "probability_of",
     "probability_range",
     "probability_without",
-    "range_deleting",
-    "range_deleting_exactly",
     "range_keeping",
-    "range_masking",
     "ranges_deleting",
     "sufficient",
     "sufficient_occurrences",

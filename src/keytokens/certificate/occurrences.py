@@ -1,4 +1,4 @@
-"""Counting occurrences instead of tokens, and additions instead of deletions.
+"""Counting occurrences instead of tokens.
 
 A token that occurs c times weighs phi(c) (`core.counts.COUNTS`): c with raw counts, 1 + log c with log counts, 1 with
 binary counts; phi(0) = 0 and each further occurrence adds less. Occurrence j of a token adds the *step* phi(j) -
@@ -20,13 +20,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keytokens.certificate.duels import beats, fewest_kept, near, wins
+from keytokens.certificate.duels import beats, near
 from keytokens.certificate.tokens import NOTHING, TokenSet, flip, sufficient
 from keytokens.certificate.votes import Ballot, Duel, FloatArray, IntArray, label_of
 from keytokens.core.counts import COUNTS
 from keytokens.errors import refusal
 
-__all__ = ["Counts", "fewest_additions", "flip_occurrences", "phi", "sufficient_occurrences"]
+__all__ = ["Counts", "flip_occurrences", "phi", "sufficient_occurrences"]
 
 Counts = Literal["raw", "log", "binary"]
 
@@ -143,66 +143,6 @@ def _traced(choices: Sequence[IntArray], order: IntArray, m: int) -> tuple[int, 
         taken.extend([s] * d)
         m -= d
     return tuple(reversed(taken))
-
-
-def fewest_additions(ballot: Ballot, log_weight: ArrayLike, margin: ArrayLike, counts: Counts = "raw") -> TokenSet:
-    """Fewest occurrences to *add* so that the label changes, from candidates of log weight a (V,) and margins (V, R).
-
-    Raw counts: copies of the one candidate with the largest opposing vote u per occurrence, ceil((P - N) / u) of them
-    against a rival that wins ties and floor((P - N) / u) + 1 otherwise; `indices` names it once. Binary counts: the
-    candidates are the tokens that the document does not have, largest opposing vote first. Log counts fall between
-    and are not offered.
-    """
-    if counts == "log":
-        raise refusal("fewest_additions", "counts", "be raw or binary", counts)
-    weight = np.asarray(log_weight, dtype=np.float64)
-    margins = np.asarray(margin, dtype=np.float64).reshape(len(weight), len(ballot.rivals))
-    best = NOTHING
-    for r in range(len(ballot.rivals)):
-        helpful = np.flatnonzero(margins[:, r] < 0)
-        view = _rival_view(ballot, weight[helpful], margins[helpful], r)
-        one = _copies(view) if counts == "raw" else _distinct(view)
-        if one is not None and (best.status == "none" or one.size < best.size):
-            best = replace(one, indices=tuple(int(helpful[i]) for i in one.indices))
-    return best
-
-
-def _rival_view(ballot: Ballot, log_weight: FloatArray, margin: FloatArray, rival: int) -> Duel:
-    """The duel as the rival sees it: candidates may join its side, the document is there for good."""
-    sink = [0] if ballot.has_sink else []
-    view = Ballot(
-        log_weight=np.concatenate([log_weight, ballot.log_weight, np.full(len(sink), ballot.sink_log_weight)]),
-        margin=-np.concatenate([margin, ballot.margin, ballot.sink_margin[None][sink]])[:, [rival]],
-        strict=~ballot.strict[[rival]],
-        rivals=np.array([ballot.label]),
-        label=int(ballot.rivals[rival]),
-        sink_log_weight=-math.inf,
-        sink_margin=np.zeros(1),
-    )
-    whole = view.duels[0]
-    joins = whole.order < len(log_weight)
-    given = math.fsum(whole.support[~joins].tolist())
-    return replace(whole, order=whole.order[joins], support=whole.support[joins], given=given)
-
-
-def _distinct(view: Duel) -> TokenSet | None:
-    found = fewest_kept(view)
-    if found is None:
-        return None
-    k, tight = found
-    return TokenSet(tuple(view.order[:k].tolist()), k, k, "minimum", tight)
-
-
-def _copies(view: Duel) -> TokenSet | None:
-    """First x with given + x u beating the opposition; the quotient only says where to look."""
-    if not len(view.order):
-        return None
-    u = float(view.support[0])
-    x = max(1, math.floor((view.against - view.given) / u) - 1)
-    while not wins(view, view.given + x * u):
-        x += 1 + x // 2**52  # beyond 2^52 single copies are below rounding
-    tight = near(view.given + x * u, view.against) or near(view.given + (x - 1) * u, view.against)
-    return TokenSet((int(view.order[0]),), x, x, "minimum", tight)
 
 
 def _check(ballot: Ballot, occurrences: IntArray) -> None:

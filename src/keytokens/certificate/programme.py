@@ -23,7 +23,6 @@ __all__ = [
     "Masking",
     "Programme",
     "advanced",
-    "best_mask",
     "cheapest_mask",
     "fewest_masks",
     "least_sum",
@@ -239,12 +238,6 @@ def _step_back(programme: Programme, table: FloatArray, i: int, state: tuple[int
             if old[b, r, m] + programme.gain[i, r] == value:
                 return b, r, False
     return bit, int(old[bit, :, m - 1].argmin()), True
-
-
-def best_mask(programme: Programme, most: int) -> tuple[int, ...]:
-    """The mask of at most `most` words with the least sum."""
-    table = _sweep(programme, min(most, programme.length))
-    return _traced(programme, table, int(table[-1, -1].min(axis=0).argmin()))
 
 
 def least_sum(programme: Programme, kept: BoolArray | list[bool]) -> float:

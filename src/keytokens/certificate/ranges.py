@@ -31,8 +31,6 @@ __all__ = [
     "probability_of",
     "probability_range",
     "probability_without",
-    "range_deleting",
-    "range_deleting_exactly",
     "range_keeping",
     "ranges_deleting",
 ]
@@ -225,23 +223,16 @@ def _highest(items: Items, held: BoolArray, sign: float) -> float:
     return mean
 
 
-def range_deleting(ballot: Ballot, m: int) -> FloatArray:
-    """(R, 2) least and greatest margin when at most `m` tokens are deleted (without a sink one token stays).
-
-    Dinkelbach: for a guess of the greatest mean, delete the at most m tokens with the most negative
-    W_s (m_s - guess); the mean of the rest is the next guess, until it grows no more. Exact, since at the true value
-    nothing can be gained.
-
-    >>> range_deleting(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), 1).tolist()
-    [[-1.0, 2.0]]
-    """
-    return np.asarray(ranges_deleting(ballot, [m])[0])
-
-
 def ranges_deleting(ballot: Ballot, sizes: Sequence[int]) -> FloatArray:
-    """(len(sizes), R, 2) the same for several numbers of deletions, which must not decrease.
+    """(len(sizes), R, 2) least and greatest margin when at most m tokens are deleted, for each m of `sizes`.
 
-    What m tokens reach, more tokens reach too: each answer is the first guess of the next.
+    The sizes must not decrease. Without a sink one token stays. Dinkelbach: for a guess of the greatest mean, delete
+    the at most m tokens with the most negative W_s (m_s - guess). The mean of the rest is the next guess, until it
+    grows no more. This is exact, since at the true value nothing can be gained. What m tokens reach, more tokens reach
+    too: each answer is the first guess of the next.
+
+    >>> ranges_deleting(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [1]).tolist()
+    [[[-1.0, 2.0]]]
     """
     if list(sizes) != sorted(sizes):
         raise refusal("ranges_deleting", "sizes", "not decrease", list(sizes), "sort them")
@@ -293,32 +284,11 @@ def _climb(items: Items, m: int, sign: float, mean: Mean) -> Mean:
         mean = following
 
 
-def range_deleting_exactly(ballot: Ballot, m: int) -> FloatArray:
-    """(R, 2) least and greatest margin when exactly `m` tokens are deleted (without a sink at most all but one)."""
-    m = _allowed(ballot, m)
-    ends = np.empty((len(ballot.rivals), 2))
-    for r in range(len(ballot.rivals)):
-        items = Items.of(ballot, r)
-        for end, sign in enumerate((-1.0, 1.0)):
-            # the whole document is no candidate, so the first mean may lie below it: it is taken as it is
-            mean = _after_worst(items, m, sign, items.whole)
-            while (following := _after_worst(items, m, sign, mean)).exceeds(mean, sign):
-                mean = following
-            ends[r, end] = mean.value
-    return ends
-
-
-def _after_worst(items: Items, m: int, sign: float, mean: Mean) -> Mean:
-    """Mean without the m tokens that harm most, even if that is not much."""
-    harm = sign * items.harm(mean)[: len(items.value) - items.sink]
-    return items.without(np.argsort(-harm, kind="stable")[:m])
-
-
 def _allowed(ballot: Ballot, m: int) -> int:
     if m < 0:
-        raise refusal("range_deleting", "m", "not be negative", m)
+        raise refusal("ranges_deleting", "m", "not be negative", m)
     if ballot.tokens == 0 and not ballot.has_sink:
-        raise refusal("range_deleting", "ballot", "have a token or a sink", "an empty document")
+        raise refusal("ranges_deleting", "ballot", "have a token or a sink", "an empty document")
     return min(m, ballot.tokens if ballot.has_sink else ballot.tokens - 1)
 
 

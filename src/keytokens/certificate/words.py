@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from keytokens.certificate.keeping import Keeping, fewest_kept_words
-from keytokens.certificate.milp import LARGEST_MILP, exact_mask
 from keytokens.certificate.occurrences import flip_occurrences, sufficient_occurrences
-from keytokens.certificate.programme import Masking, Programme, best_mask, fewest_masks, least_sum, priced_masks
-from keytokens.certificate.ranges import Items
+from keytokens.certificate.programme import Masking, Programme, fewest_masks, least_sum, priced_masks
 from keytokens.certificate.sentence import (
     Sentence,
     equal_shares,
@@ -29,10 +27,9 @@ from keytokens.certificate.sentence import (
     protected,
 )
 from keytokens.certificate.tokens import Status, TokenSet
-from keytokens.certificate.votes import BoolArray, FloatArray
-from keytokens.errors import refusal
+from keytokens.certificate.votes import BoolArray
 
-__all__ = ["Sentence", "WordSet", "flip_words", "flip_words_exact", "range_masking", "sufficient_words"]
+__all__ = ["Sentence", "WordSet", "flip_words", "sufficient_words"]
 
 STEPS = 1_000_000  # words read while a set is trimmed; beyond it a longer set is reported
 WIDEST = 1_000_000  # words times kept words: above it a search for the fewest kept words is not begun
@@ -119,9 +116,6 @@ def _between(sentence: Sentence, rival: int, most: int) -> Masking:
         if best is not None and lower >= len(best):
             break
         shares = moved_shares(sentence, shares, found.words, rate=1.0 / (turn + 2))
-    if best is None and len(sentence.first) <= LARGEST_MILP:
-        found = exact_mask(sentence, rival)
-        return Masking(_trimmed(sentence, found.words), lower, found.words is None and found.complete, True)
     return Masking(best, lower, False, tight)
 
 
@@ -143,15 +137,6 @@ def _trimmed(sentence: Sentence, mask: tuple[int, ...] | None) -> tuple[int, ...
 def _shorter(one: tuple[int, ...] | None, other: tuple[int, ...] | None) -> tuple[int, ...] | None:
     found = [mask for mask in (one, other) if mask is not None]
     return min(found, key=len) if found else None
-
-
-def flip_words_exact(sentence: Sentence) -> WordSet:
-    """The same question as `flip_words`, given to an integer programme: slower, and its bound holds to 1e-6.
-
-    The solver proposes: a mask is returned only after it was evaluated with the true counts.
-    """
-    answers = [exact_mask(sentence, r) for r in range(len(sentence.ballot.rivals))]
-    return _smallest_flip(sentence, answers)
 
 
 def sufficient_words(sentence: Sentence) -> WordSet:
@@ -273,41 +258,3 @@ def _from_occurrences(sentence: Sentence, found: TokenSet) -> WordSet:
     chosen = occurrences_of(sentence, found.indices)
     words = tuple(sorted(int(sentence.first[o]) for o in chosen))
     return WordSet(words, found.size, found.lower, found.status, found.tight, found.label_after)
-
-
-def range_masking(sentence: Sentence, m: int) -> FloatArray:
-    """(R, 2) least and greatest margin when at most `m` words are masked, raw counts; a known n-gram or the sink stays.
-
-    Dinkelbach as for tokens, with the walk along the text as its inner step: for a guess of the extreme, the best mask
-    for the votes W_s (m_s - guess), whose mean is the next guess. Weights are scaled by the heaviest token: those below
-    1e-300 of it are lost when the mask is chosen, never when its mean is taken.
-    """
-    if sentence.counts != "raw":
-        raise refusal("range_masking", "sentence", "have raw counts", sentence.counts, "use the range over tokens")
-    if m < 0:
-        raise refusal("range_masking", "m", "not be negative", m)
-    rivals = range(len(sentence.ballot.rivals))
-    return np.array([[_extreme(sentence, r, m, -1.0), _extreme(sentence, r, m, 1.0)] for r in rivals])
-
-
-def _extreme(sentence: Sentence, rival: int, m: int, sign: float) -> float:
-    """Greatest (sign = 1) or least (sign = -1) margin."""
-    items = Items.of(sentence.ballot, rival)
-    each = items.weight[: sentence.ballot.tokens] / sentence.occurrences
-    mean = items.whole
-    while True:
-        gap = sign * items.gap(mean)
-        programme = Programme(
-            length=sentence.length,
-            first=sentence.first,
-            size=sentence.size,
-            vote=(each * gap[: len(each)])[sentence.token],
-            constant=float(items.weight[-1] * gap[-1]) if items.sink else 0.0,
-            strict=True,
-            slack=0.0,
-            may_empty=items.sink,
-        )
-        following = Items.of(sentence.left_by(best_mask(programme, m)), rival).whole
-        if not following.exceeds(mean, sign):
-            return mean.value
-        mean = following

@@ -22,12 +22,19 @@ from keytokens.certificate.occurrences import steps
 from keytokens.certificate.programme import Masking
 from keytokens.certificate.sentence import Sentence
 from keytokens.certificate.votes import FloatArray
+from keytokens.certificate.words import WordSet, _smallest_flip
 
-__all__ = ["LARGEST_MILP", "exact_mask"]
-
-LARGEST_MILP = 3_000  # occurrences; beyond it the solver may not return in reasonable time
 TOLERANCE = 1e-6  # the solver's own
 SECONDS = 30.0
+
+
+def flip_words_exact(sentence: Sentence) -> WordSet:
+    """The question of `flip_words`, given to an integer program; its bound holds to the solver's 1e-6.
+
+    The solver proposes: a mask is returned only after it was evaluated with the true counts.
+    """
+    answers = [exact_mask(sentence, r) for r in range(len(sentence.ballot.rivals))]
+    return _smallest_flip(sentence, answers)
 
 
 def exact_mask(sentence: Sentence, rival: int) -> Masking:
