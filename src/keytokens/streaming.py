@@ -118,9 +118,10 @@ class Budget(Allowance):
         """
         rows = 1 if self.n_classes == 2 else self.n_classes
         n_texts = math.ceil(self.n_texts / self.share)
-        base = _FIXED + n_texts * (40 + 8 * (rows + 1))
+        for_texts = n_texts * (40 + 8 * (rows + 1))
         if self.share < 1:
-            base += base // 20  # for classes that only the other texts have
+            for_texts += for_texts // 20  # for classes that only the other texts have
+        base = _FIXED + for_texts
         a_token = 4 * (10 * (rows + 1) + 5 * rows + 10) + 250
         kept = min(n_tokens, (self.memory - base) // a_token)
         if kept < min(n_tokens, _LEAST_TOKENS):
