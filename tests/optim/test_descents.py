@@ -12,14 +12,8 @@ from keytokens.core.selection_loss import MatrixProblem, SelectionProblem
 from keytokens.errors import InputError
 from keytokens.optim import Descent, Growing, Normalised, Plain, Polyak, Recorder, Status, log_spaced, power, run
 from keytokens.theory.known import GMM, LMM, STARTS, joint, one_bag, spheres, three_bags, tied, two_scores
-from keytokens.theory.torch_randn import torch_randn
 
 from .least_distance import max_margin
-
-
-def test_torch_numbers():
-    assert_allclose(torch_randn(0, 3), [1.5410, -0.2934, -2.1788], atol=5e-5)
-    assert_allclose(torch_randn(0, 3, 7, 3)[0, :2], [[-1.1258, -1.1524, -0.2506], [-0.4339, 0.8487, 0.6920]], atol=5e-5)
 
 
 def test_lemma_1_p_and_W_walk_together():

@@ -17,7 +17,6 @@ from keytokens.theory import several_tokens
 from keytokens.theory.cross_trials import HeadTrials, Relu, cross_trials, descend_factors, softmax_first
 from keytokens.theory.known_matrices import cross_spheres, few_tokens, linear_start, more_tokens
 from keytokens.theory.several_tokens import draw_heads, ended_runs
-from keytokens.theory.torch_randn import torch_normals, torch_randn
 
 seeds = st.integers(0, 10_000)
 
@@ -114,19 +113,6 @@ def test_sets_that_no_direction_keeps_are_left_out():
 
 
 # Data
-
-
-def test_one_generator_draws_what_torch_draws():
-    """Numbers that torch 2.13 printed for randn(2), randn(2, 3, 2)[0, 0], randn(2, 2)[1], one generator with seed 1."""
-    draw = torch_normals(1)
-    assert_allclose(draw(2), [0.6613521575927734, 0.266924113035202], rtol=1e-6)
-    assert_allclose(draw(2, 3, 2)[0, 0], [0.06167725846171379, 0.6213173270225525], rtol=1e-6)
-    assert_allclose(draw(2, 2)[1], [-0.4211951494216919, -0.510699987411499], rtol=1e-6)
-    draw = torch_normals(3)
-    assert_allclose(draw(2), [0.8032760620117188, 0.17483338713645935], rtol=1e-6)
-    assert_allclose(draw(2, 5, 2)[1, 4], [0.7736731767654419, -0.10924351960420609], rtol=1e-6)
-    assert_allclose(draw(2, 2)[0], [-0.6779621839523315, -1.0591074228286743], rtol=1e-6)
-    assert torch_randn(1, 2).tolist() == torch_normals(1)(2).tolist()
 
 
 @pytest.mark.parametrize("make, tokens, best", [(few_tokens, 3, [0, 2]), (more_tokens, 5, [0, 0])])

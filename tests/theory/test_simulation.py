@@ -47,14 +47,6 @@ def test_tokens():
     assert_allclose(table["alpha"], table["frequency"] * table["delta"], atol=1e-15)
 
 
-def test_labels_by_coin():
-    table = simulation.random_label_table(seeds=2, d=256)
-    assert (table["cosine"] > 0.99).all()
-    assert table["best"].min() < 1  # the best token is not what counts
-    assert (table["cosine"][table["status"] == "FAR_ENOUGH"] > 0.999).all()
-    assert (table["ties"][table["status"] != "FAR_ENOUGH"] > 1).all()
-
-
 def test_closed_form():
     table = simulation.closed_form_table()
     wide = table["d"] > 1000

@@ -7,7 +7,6 @@ import numpy as np
 from ..core.bags import Bags
 from ..core.margin_losses import Logistic, MarginLoss
 from ..core.selection_loss import JointProblem, SelectionProblem, scores_of
-from .torch_randn import torch_randn
 
 __all__ = ["GMM", "LMM", "STARTS", "joint", "one_bag", "spheres", "three_bags", "tied", "two_limits", "two_scores"]
 
@@ -15,6 +14,16 @@ __all__ = ["GMM", "LMM", "STARTS", "joint", "one_bag", "spheres", "three_bags", 
 GMM = np.array([-10.0, 100.0]) / 101
 LMM = np.array([1.0, 0.0])
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
+# fmt: off
+# torch.randn(3, 7, 3)[:, :, :2] after torch.manual_seed(0), in single precision, as the published notebook draws it
+NORMALS = np.array([
+    -1.1258398, -1.1523602, -0.43387884, 0.8487103, -0.31601277, -2.1152194, -1.2633348, 0.3499832, 0.1198415,
+    1.237658, -0.24727815, -1.3526537, 0.5666506, 0.79350835, -1.5550951, -0.3413604, 0.7501895, -0.58549756,
+    0.18347794, 1.3893661, 0.94629836, -0.84367675, 0.03159274, -0.49267697, 0.43969584, 0.112411186,
+    0.44115627, -0.10230965, -0.2896677, 0.052507486, 2.3022053, -1.4688939, -0.5692481, 0.9199714, 1.2898741,
+    -1.4781742, -0.4731198, 1.3252748, -0.54974365, -0.47983426, -1.0669804, 1.1149396,
+], np.float32).reshape(3, 7, 2)
+# fmt: on
 
 
 def one_bag(third: float) -> SelectionProblem:
@@ -24,13 +33,13 @@ def one_bag(third: float) -> SelectionProblem:
 
 def three_bags() -> SelectionProblem:
     """Fig 1(c): three inputs with seven tokens, the first of each the best."""
-    x = 0.2 * torch_randn(0, 3, 7, 3).astype(np.float64)
-    x[:, 0, :2] += [1, 0]
-    x[:, 1:4, :2] += [-1, 1]
-    x[:, 4:, :2] += [-0.5, -0.5]
+    x = 0.2 * NORMALS.astype(np.float64)
+    x[:, 0] += [1, 0]
+    x[:, 1:4] += [-1, 1]
+    x[:, 4:] += [-0.5, -0.5]
     scores = np.full((3, 7), 0.5)
     scores[:, 0] = 1
-    return SelectionProblem(Bags.of(x[:, :, :2]), scores.ravel())
+    return SelectionProblem(Bags.of(x), scores.ravel())
 
 
 def two_scores(C: float, loss: MarginLoss | None = None) -> SelectionProblem:

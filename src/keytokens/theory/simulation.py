@@ -41,7 +41,6 @@ __all__ = [
     "dimension_table",
     "flow_table",
     "one_step_table",
-    "random_label_table",
     "review_tables",
     "robustness_table",
     "token_table",
@@ -141,16 +140,6 @@ def _flow_row(data: Planted, run: Run, k: int, size: float) -> dict[str, float]:
         "log_time": log_time,
         "pace": state.norm / (size * log_time),
     }
-
-
-def random_label_table(seeds: int = 5, d: int = 1024, eta: float = 100.0) -> Table:
-    """Documents without structure: does the flow end in the max-margin direction of its own selection?
-
-    `best` is the fraction of documents that select their best token, `ties` the most tokens that one document keeps.
-    A run with ties ends early, where these would need more digits than there are: at |p| margin of about 20.
-    """
-    shapes = [(25, 5, 20), (12, 4, 40)]
-    return _columns(_random_label_row(n, T, V, d, eta, seed) for n, T, V in shapes for seed in range(seeds))
 
 
 def _random_label_row(n: int, T: int, V: int, d: int, eta: float, seed: int) -> dict[str, Any]:
