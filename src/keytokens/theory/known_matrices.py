@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.bags import Bags, Vector
 from ..core.cross_attention import CrossProblem
@@ -40,7 +43,7 @@ def more_tokens() -> CrossProblem:
     return _in_plane(v, x, z)
 
 
-def _in_plane(v: Vector, x: Vector, z: Vector) -> CrossProblem:
+def _in_plane(v: NDArray[Any], x: NDArray[Any], z: NDArray[Any]) -> CrossProblem:
     values = Bags.of(x.astype(np.float64))
     units = z / np.linalg.norm(z, axis=1, keepdims=True)
     return CrossProblem(values, units.astype(np.float64), scores_of(np.ones(2), values, v / np.linalg.norm(v)))
