@@ -3,13 +3,14 @@
 Masking a word removes every n-gram that touches it and makes no new one. Raw counts: exact, by the programmes. Log
 and binary counts: exact for single words (n = 1), where a word is an occurrence; for n >= 2 the minimum is NP-hard
 with binary counts, and even checking a set of kept words is coNP-complete, so a lower bound and a verified set,
-"minimum" where they meet.
+"minimum" where they meet. Where no set is found in a short text, all masks are tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -33,6 +34,7 @@ __all__ = ["Sentence", "WordSet", "flip_words", "sufficient_words"]
 
 STEPS = 1_000_000  # words read while a set is trimmed; beyond it a longer set is reported
 WIDEST = 1_000_000  # words times kept words: above it a search for the fewest kept words is not begun
+SHORT = 10  # words of a text all of whose masks can be tried
 ROUNDS = 10  # how often shares are moved to raise the lower bound
 
 
@@ -116,7 +118,16 @@ def _between(sentence: Sentence, rival: int, most: int) -> Masking:
         if best is not None and lower >= len(best):
             break
         shares = moved_shares(sentence, shares, found.words, rate=1.0 / (turn + 2))
+    if best is None and sentence.length <= SHORT:
+        best = _first_of_all(sentence, most)
+        return Masking(best, lower if best is None else len(best), best is None, tight)
     return Masking(best, lower, False, tight)
+
+
+def _first_of_all(sentence: Sentence, most: int) -> tuple[int, ...] | None:
+    """The fewest words, at most `most`, whose masking changes the label to any other, by trying all masks."""
+    masks = (mask for size in range(1, most + 1) for mask in combinations(range(sentence.length), size))
+    return next((mask for mask in masks if _changes(sentence, mask)), None)
 
 
 def _changes(sentence: Sentence, mask: tuple[int, ...]) -> bool:

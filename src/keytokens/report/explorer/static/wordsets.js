@@ -1,7 +1,6 @@
 // Fewest words to mask so that the label changes, fewest to keep so that it cannot (keytokens/certificate/words.py).
 // Raw counts: exact for two classes. Log and binary counts with n >= 2: a lower bound and a verified set, "minimum"
-// where they meet. Where no mask was found Python goes on to an integer programme; the page tries all masks of a short
-// text, and of a longer one leaves the bound.
+// where they meet. Where no set is found in a short text, all masks are tried.
 
 import { fewestKeptWords } from "./keeping.js";
 import { flipOccurrences, sufficientOccurrences } from "./occurrences.js";
@@ -79,18 +78,18 @@ function between(phrase, r, most) {
     shares = phrase.movedShares(shares, found.words, 1 / (turn + 2));
   }
   if (best === null && phrase.length <= SHORT) {
-    best = firstOfAll(phrase);
-    return { words: best, lower, complete: best === null, tight: true };
+    best = firstOfAll(phrase, most);
+    return { words: best, lower: best === null ? lower : best.length, complete: best === null, tight };
   }
   return { words: best, lower, complete: false, tight };
 }
 
-/** Fewest words whose masking changes the label, to any other, by trying all masks; null if there are none. */
-function firstOfAll(phrase) {
+/** The fewest words, at most `most`, whose masking changes the label to any other, by trying all masks. */
+function firstOfAll(phrase, most) {
   let best = null;
   for (let code = 1; code < 1 << phrase.length; code++) {
     const words = Array.from({ length: phrase.length }, (_, i) => i).filter((i) => code & (1 << i));
-    if ((best === null || words.length < best.length) && phrase.changes(words)) best = words;
+    if (words.length <= (best === null ? most : best.length - 1) && phrase.changes(words)) best = words;
   }
   return best;
 }
