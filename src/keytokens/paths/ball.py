@@ -20,6 +20,7 @@ from ..core.selection_loss import Blocks, JointProblem, Problem, SelectionProble
 from ..errors import refusal
 
 __all__ = [
+    "STATIONARY",
     "BallProblem",
     "BelowLimit",
     "check_radii",
@@ -36,7 +37,8 @@ BallProblem = SelectionProblem | JointProblem | HeadProblem
 
 ON_THE_SPHERE = 1e-9  # a block that is shorter than its radius by more, relatively, lies inside
 ROUNDING = 1e-9  # of log(L - L*), relative
-AIM = 1e-13  # of the stationarity
+STATIONARY, AIM = 1e-8, 1e-13  # at most so much is small enough; Newton's method goes on to the other
+STEPS_PER_E = 3  # radii on the way to one that is e times as large
 STEP = 1e-5  # of a logit, for differences of gradients
 MOST_STEPS, MOST_HALVINGS = 30, 8
 MOST_DIMENSIONS = 300  # for Newton's method
@@ -124,8 +126,12 @@ def lower_inside(
 
 
 def lowest(problem: Problem, radii: tuple[float, ...], starts: Sequence[Blocks]) -> tuple[float, Blocks]:
-    """The best that is found from some starts, on the spheres and inside of them."""
-    found = min((on_spheres(problem, radii, start) for start in starts), key=lambda one: one[0])
+    """The best that is found from some starts, on the spheres and inside of them; of equals the most stationary."""
+    ends = [on_spheres(problem, radii, start) for start in starts]
+    highest = _no_higher(min(value for value, _ in ends))
+    found = min(
+        (one for one in ends if one[0] <= highest), key=lambda one: stationarity(problem, radii, one[1])
+    )
     return lower_inside(problem, radii, found) or found
 
 
@@ -154,12 +160,40 @@ def stationarity(problem: Problem, radii: tuple[float, ...], blocks: Blocks) -> 
 
 
 def settled(problem: BallProblem, radii: tuple[float, ...], found: Blocks) -> tuple[float, Blocks, float]:
-    """The minimum near a point, by Newton's method for the descent along the spheres; its value and stationarity.
+    """The minimum near a point, its value and its stationarity.
 
-    The loss may be too flat to show it: then its gradients alone, each block's in its own scale, have the digits.
+    Where the attention has saturated on a wrong token, nothing points to the minimum: then it is followed from balls so
+    small that all tokens share attention, by steps that Newton's method can make.
+    """
+    best = _newton(problem, radii, found)
+    far = max(r * widest for r, widest in zip(radii, _largest(problem, found), strict=True))
+    if best[2] <= STATIONARY or far <= 1:
+        return best
+    blocks = found
+    for share in np.geomspace(1 / far, 1, 2 + int(STEPS_PER_E * math.log(far))).tolist():
+        smaller = tuple(share * r for r in radii)
+        grown = _newton(problem, smaller, lowest(problem, smaller, [blocks])[1])
+        blocks = grown[1]
+    return grown if grown[2] < best[2] and grown[0] <= _no_higher(best[0]) else best
+
+
+def _no_higher(value: float) -> float:
+    return value + ROUNDING * (1 + abs(value)) if value > -math.inf else value
+
+
+def _largest(problem: BallProblem, blocks: Blocks) -> list[float]:
+    """For each block the largest entry of the vectors that it is multiplied with."""
+    bags = (problem.values, problem.keys) if len(blocks) == 2 else (problem.keys,)
+    return [float(np.abs(one.rows).max()) for one in bags]
+
+
+def _newton(problem: BallProblem, radii: tuple[float, ...], found: Blocks) -> tuple[float, Blocks, float]:
+    """Newton's method for the descent along the spheres.
+
+    The loss may be too flat to show a minimum: then its gradients alone, each block's in its own scale, have the digits.
     """
     value, left = log_gap(problem, found), stationarity(problem, radii, found)
-    highest = value + ROUNDING * (1 + abs(value)) if value > -math.inf else value
+    highest = _no_higher(value)
     if sum(map(len, found)) > MOST_DIMENSIONS:
         return value, found, left
     for _ in range(MOST_STEPS):
@@ -192,9 +226,7 @@ class _Chart:
             np.eye(len(block)) if shorter(block, r) else np.linalg.svd(block[None])[2][1:]
             for r, block in zip(radii, blocks, strict=True)
         )
-        # logits and scores are products with tokens: a step moves them by about STEP
-        rows = [bags.rows for bags in ((problem.values, problem.keys) if len(blocks) == 2 else (problem.keys,))]
-        sizes = [STEP / (r * float(np.abs(one).max()) or 1.0) for r, one in zip(radii, rows, strict=True)]
+        sizes = [STEP / (r * widest or 1.0) for r, widest in zip(radii, _largest(problem, blocks), strict=True)]
         return cls(problem, radii, blocks, frames, np.repeat(sizes, [len(frame) for frame in frames]))
 
     @property

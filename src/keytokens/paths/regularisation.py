@@ -17,15 +17,13 @@ from ..core.bags import Vector
 from ..core.selection_loss import Blocks, JointProblem, SelectionProblem, scores_of
 from ..errors import NotSeparable, refusal
 from ..svm import MarginProblem, solve
-from .ball import BallProblem, check_radii, log_gap, lowest, on_spheres, settled, shorter
+from .ball import STATIONARY, BallProblem, check_radii, log_gap, lowest, on_spheres, settled, shorter
 
-__all__ = ["STATIONARY", "PathPoint", "Proof", "joint_path", "point_of", "regularisation_path"]
+__all__ = ["PathPoint", "Proof", "joint_path", "point_of", "regularisation_path"]
 
-STATIONARY = 1e-8  # a point with a smaller residual has converged
 
 SCAN_TOLERANCE = 1e-4  # in log(L - L*)
 MOST_INTERVALS = 50_000
-MORE_ROUNDS = 3  # where the first ends at no stationary point
 
 
 class Proof(Enum):
@@ -140,11 +138,7 @@ def joint_path(
     for radius in radii:
         before = [path[-1].blocks] if path else []
         balls = (ratio * float(radius), float(radius))
-        point = point_of(problem, balls, _turned(problem, balls, [*before, *begin]), Proof.STARTS)
-        for _ in range(MORE_ROUNDS * (not point.converged)):
-            again = point_of(problem, balls, _turned(problem, balls, [point.blocks]), Proof.STARTS)
-            point = min(point, again, key=lambda one: one.residual)
-        path.append(point)
+        path.append(point_of(problem, balls, _turned(problem, balls, [*before, *begin]), Proof.STARTS))
     return path
 
 
