@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..errors import refusal
 from ..validate import LARGEST, Seen, floats
 
-__all__ = ["LARGEST", "Bags", "flat_sets", "log_softmax", "softmax"]
+__all__ = ["LARGEST", "Bags", "flat_sets", "indices", "log_softmax", "softmax"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -139,7 +139,7 @@ class Bags:
 
     def chosen(self, selection: Sequence[int] | Index, owner: str = "selection") -> Index:
         """(n,) rows of one token a bag, given as indices within the bags."""
-        raw = _indices(selection)
+        raw = indices(selection)
         if raw.shape != (len(self),) or raw.dtype.kind not in "iu":
             raise refusal(owner, "selection", f"be one token index for each of the {len(self)} bags", selection)
         outside = np.flatnonzero((raw < 0) | (raw >= self.sizes))
@@ -150,7 +150,7 @@ class Bags:
         return self.starts[:-1] + raw.astype(np.intp)
 
 
-def _indices(given: Any) -> NDArray[Any]:
+def indices(given: Any) -> NDArray[Any]:
     """As numpy reads it; what it cannot read as one array has no shape."""
     try:
         return np.asarray(given)
@@ -183,7 +183,7 @@ def flat_sets(owner: str, name: str, sets: Any, sizes: Index, noun: str) -> tupl
     if empty:
         raise refusal(owner, f"{name}[{empty[0]}]", "hold at least one token", "an empty set")
     bag = np.repeat(np.arange(len(listed)), [len(tokens) for tokens in listed])
-    token = _indices(list(chain.from_iterable(listed)))
+    token = indices(list(chain.from_iterable(listed)))
     if token.dtype.kind not in "iu" or token.ndim != 1:
         raise refusal(owner, name, "hold token indices", sets)
     outside = np.flatnonzero((token < 0) | (token >= sizes[bag]))

@@ -18,12 +18,13 @@ from ..core.bags import Vector
 from ..core.heads import HeadProblem
 from ..core.selection_loss import Blocks, JointProblem, Problem, SelectionProblem
 from ..errors import refusal
+from ..validate import check_number, floats
 
 __all__ = [
     "STATIONARY",
     "BallProblem",
     "BelowLimit",
-    "check_radii",
+    "check_path",
     "log_gap",
     "lowest",
     "on_spheres",
@@ -263,8 +264,14 @@ class _Chart:
         return np.stack([self.sideways(way) - self.sideways(-way) for way in ways], axis=1) / (2 * self.steps)
 
 
-def check_radii(owner: str, radii: Any) -> None:
-    given = np.asarray(radii, np.float64)
-    good = given.ndim == 1 and len(given) > 0 and np.isfinite(given).all()
-    if not good or given[0] <= 0 or (np.diff(given) <= 0).any():
+def check_path(owner: str, problem: Any, kind: type, radii: Any, starts: Any, seed: Any) -> list[float]:
+    """The radii, if all that a path is given is in order."""
+    if not isinstance(problem, kind):
+        raise refusal(owner, "problem", f"be a {kind.__name__}", problem)
+    given = floats(radii)
+    good = given is not None and given.ndim == 1 and len(given) > 0 and np.isfinite(given).all()
+    if given is None or not good or given[0] <= 0 or (np.diff(given) <= 0).any():
         raise refusal(owner, "radii", "be increasing positive numbers", radii, "sort them first")
+    check_number(owner, "starts", starts, 0, whole=True)
+    check_number(owner, "seed", seed, 0, whole=True)
+    return list(map(float, given))

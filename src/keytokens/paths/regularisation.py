@@ -17,7 +17,8 @@ from ..core.bags import Vector
 from ..core.selection_loss import Blocks, JointProblem, SelectionProblem, scores_of
 from ..errors import NotSeparable, refusal
 from ..svm import MarginProblem, solve
-from .ball import STATIONARY, BallProblem, check_radii, log_gap, lowest, on_spheres, settled, shorter
+from ..validate import floats
+from .ball import STATIONARY, BallProblem, check_path, log_gap, lowest, on_spheres, settled, shorter
 
 __all__ = ["PathPoint", "Proof", "joint_path", "point_of", "regularisation_path"]
 
@@ -82,13 +83,16 @@ def regularisation_path(
     >>> [bool(abs(np.linalg.norm(point.p) - point.radius) < 1e-6) for point in path]
     [True, True]
     """
-    check_radii("regularisation_path", radii)
+    radii = check_path("regularisation_path", problem, SelectionProblem, radii, starts, seed)
     rng = np.random.default_rng(seed)
     begin = _margin_directions(problem) + [(rng.normal(size=problem.keys.dim),) for _ in range(starts)]
+    if not begin:
+        rule = "be at least 1 where no direction separates the best tokens"
+        raise refusal("regularisation_path", "starts", rule, starts)
     path: list[PathPoint] = []
     for radius in radii:
         before = [path[-1].blocks] if path else []
-        path.append(_best_on_ball(problem, float(radius), [*before, *begin]))
+        path.append(_best_on_ball(problem, radius, [*before, *begin]))
     return path
 
 
@@ -128,16 +132,19 @@ def joint_path(
     >>> round(float(np.linalg.norm(p)), 6), point.proof.name
     (20.0, 'STARTS')
     """
-    check_radii("joint_path", radii)
-    if not ratio > 0:
+    radii = check_path("joint_path", problem, JointProblem, radii, starts, seed)
+    given = floats(ratio)
+    if given is None or given.shape or not 0 < given < np.inf:
         raise refusal("joint_path", "ratio", "be a number above 0", ratio)
+    if not starts:
+        raise refusal("joint_path", "starts", "be at least 1", starts)
     rng = np.random.default_rng(seed)
     sizes = (problem.values.dim, problem.keys.dim)
     begin: list[Blocks] = [tuple(rng.normal(size=size) for size in sizes) for _ in range(starts)]
     path: list[PathPoint] = []
     for radius in radii:
         before = [path[-1].blocks] if path else []
-        balls = (ratio * float(radius), float(radius))
+        balls = (ratio * radius, radius)
         path.append(point_of(problem, balls, _turned(problem, balls, [*before, *begin]), Proof.STARTS))
     return path
 

@@ -23,8 +23,7 @@ from ..core.heads import HeadProblem, Limit
 from ..core.selection_loss import Blocks
 from ..errors import NotSeparable, refusal
 from ..svm import MarginSolution, SetSolution, solve_set_valued
-from ..validate import check_number
-from .ball import BelowLimit, check_radii, lowest
+from .ball import BelowLimit, check_path, lowest
 from .decomposition import Falls, falls
 from .regularisation import PathPoint, Proof, point_of
 
@@ -82,8 +81,7 @@ def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, see
     >>> sorted(solution.p.item() for solution in path.target.solutions), path.points[0].distance
     ([-1.0, 1.0], 0.0)
     """
-    check_radii("set_path", radii)
-    check_number("set_path", "starts", starts, 0, whole=True)
+    radii = check_path("set_path", problem, HeadProblem, radii, starts, seed)
     target = _target(problem)
     bounds = falls(problem)
     begin: list[Blocks] = [(one.p,) for one in target.solutions] if target else []
@@ -91,7 +89,7 @@ def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, see
     if not begin:
         raise refusal("set_path", "starts", "be at least 1 where no direction separates the sets", starts)
     points: list[SetPoint] = []
-    for radius in map(float, radii):
+    for radius in radii:
         before = [points[-1].blocks] if points else []
         try:
             found = point_of(problem, (radius,), lowest(problem, (radius,), [*before, *begin])[1], Proof.STARTS)
