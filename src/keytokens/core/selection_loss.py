@@ -189,9 +189,7 @@ def scores_of(labels: Any, values: Any, v: Any) -> Vector:
     [-2.0, -3.0]
     """
     bags = Bags.of(values, "scores_of", "values")
-    return signed_scores(
-        labels_of("scores_of", labels, len(bags)), bags, array_of("scores_of", "v", v, (bags.dim,))
-    )
+    return signed_scores(labels_of("scores_of", labels, len(bags)), bags, array_of("scores_of", "v", v, (bags.dim,)))
 
 
 def signed_scores(labels: Vector, values: Bags, v: Vector) -> Vector:

@@ -25,7 +25,19 @@ from ..errors import refusal
 from ..validate import check_number, floats
 from .loop import Status
 
-__all__ = ["Descent", "DescentState", "Growing", "Normalised", "Plain", "Point", "Polyak", "Step", "blocks_of", "check_problem", "power"]
+__all__ = [
+    "Descent",
+    "DescentState",
+    "Growing",
+    "Normalised",
+    "Plain",
+    "Point",
+    "Polyak",
+    "Step",
+    "blocks_of",
+    "check_problem",
+    "power",
+]
 
 Schedule = float | Callable[[int], float]
 

@@ -76,7 +76,9 @@ def run(
     >>> run(Halving(), 1.0, max_steps=2).status.name
     'OUT_OF_STEPS'
     """
-    if isinstance(method, type) or not all(callable(getattr(method, name, None)) for name in ("init", "step", "verdict")):
+    if isinstance(method, type) or not all(
+        callable(getattr(method, name, None)) for name in ("init", "step", "verdict")
+    ):
         raise refusal("run", "method", "have init, step and verdict", method, "for example Descent or Flow")
     check_number("run", "max_steps", max_steps, 0, whole=True)
     if watch is not None and not callable(watch):

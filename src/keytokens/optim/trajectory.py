@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.selection_loss import Index, Vector
 from ..core.bags import indices
+from ..core.selection_loss import Index, Vector
 from ..errors import refusal
 from ..validate import array_of, check_number
 from .descents import Point

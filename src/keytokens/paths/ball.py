@@ -130,9 +130,7 @@ def lowest(problem: Problem, radii: tuple[float, ...], starts: Sequence[Blocks])
     """The best that is found from some starts, on the spheres and inside of them; of equals the most stationary."""
     ends = [on_spheres(problem, radii, start) for start in starts]
     highest = _no_higher(min(value for value, _ in ends))
-    found = min(
-        (one for one in ends if one[0] <= highest), key=lambda one: stationarity(problem, radii, one[1])
-    )
+    found = min((one for one in ends if one[0] <= highest), key=lambda one: stationarity(problem, radii, one[1]))
     return lower_inside(problem, radii, found) or found
 
 
@@ -170,11 +168,17 @@ def settled(problem: BallProblem, radii: tuple[float, ...], found: Blocks) -> tu
     far = max(r * widest for r, widest in zip(radii, _largest(problem, found), strict=True))
     if best[2] <= STATIONARY or far <= 1:
         return best
-    blocks = found
+    blocks, free = found, (False,) * len(radii)
     for share in np.geomspace(1 / far, 1, 2 + int(STEPS_PER_E * math.log(far))).tolist():
         smaller = tuple(share * r for r in radii)
-        grown = _newton(problem, smaller, lowest(problem, smaller, [blocks])[1])
+        # a block that lay inside a smaller ball stays there: far out nothing would lead it back
+        inner = on_spheres(problem, smaller, blocks, free)[1] if any(free) else blocks
+        kept = any(free) and all(
+            norm(block) <= r * (1 + ON_THE_SPHERE) for block, r in zip(inner, smaller, strict=True)
+        )
+        grown = _newton(problem, smaller, inner if kept else lowest(problem, smaller, [blocks])[1])
         blocks = grown[1]
+        free = tuple(shorter(block, r) for block, r in zip(blocks, smaller, strict=True))
     return grown if grown[2] < best[2] and grown[0] <= _no_higher(best[0]) else best
 
 
@@ -191,7 +195,7 @@ def _largest(problem: BallProblem, blocks: Blocks) -> list[float]:
 def _newton(problem: BallProblem, radii: tuple[float, ...], found: Blocks) -> tuple[float, Blocks, float]:
     """Newton's method for the descent along the spheres.
 
-    The loss may be too flat to show a minimum: then its gradients alone, each block's in its own scale, have the digits.
+    The loss may be too flat to show a minimum: then its gradients, each block's in its own scale, have the digits.
     """
     value, left = log_gap(problem, found), stationarity(problem, radii, found)
     highest = _no_higher(value)

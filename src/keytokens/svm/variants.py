@@ -47,6 +47,7 @@ def relaxed_problem(keys: Any, selection: Sequence[int] | Index, support: Sequen
     [0.0, 1.0]
     """
     bags = Bags.of(keys, "relaxed_problem")
+    bags.chosen(selection, "relaxed_problem")
     chosen = indices(support)
     whole = chosen.dtype.kind in "iu" or not chosen.size
     if chosen.ndim != 1 or not whole or not ((chosen >= 0) & (chosen < len(bags))).all():
@@ -68,7 +69,9 @@ def solve_relaxed(
     >>> [solution.p.round(9).tolist() for solution in path]
     [[1.25, 0.25], [1.125, 0.125], [1.0, 0.0]]
     """
-    problem = relaxed_problem(keys, selection, support)
+    bags = Bags.of(keys, "solve_relaxed")
+    bags.chosen(selection, "solve_relaxed")
+    problem = relaxed_problem(bags, selection, support)
     levels = floats(bounds)
     if levels is None or levels.ndim != 1 or not (np.isfinite(levels) & (levels >= 0)).all():
         raise refusal("solve_relaxed", "bounds", "be finite numbers of at least 0", bounds)
