@@ -3,8 +3,8 @@
 For keys k_it and scores gamma_it = Y_i v'x_it, a *selection* takes one token of each bag. It is locally optimal if its
 max-margin direction exists and every selected token outscores its SVM-neighbours, the tokens that sit on the margin.
 
-Keys and values: an array (n, T, d), a list of arrays (T_i, d), or `Bags`. Scores and other numbers of tokens: flat (N,),
-an array (n, T), or a list with a list for each bag. A selection: one index a bag, in a list or an array.
+Keys and values: an array (n, T, d), a list of arrays (T_i, d), or `Bags`. Scores and other numbers of tokens: flat
+(N,), an array (n, T), or a list with a list for each bag. A selection: one index a bag, in a list or an array.
 """
 
 from __future__ import annotations

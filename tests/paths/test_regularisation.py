@@ -168,7 +168,8 @@ def test_a_point_that_is_no_minimum_says_so():
     short = (point.blocks[0], 0.5 * turned)
     assert stationarity(problem, (R, R), short) > 0
     wrong = PathPoint(R, short, 0.0, True, Proof.STARTS, residual=0.5)
-    assert not wrong.converged and point.converged
+    assert not wrong.converged
+    assert point.converged
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -183,12 +184,16 @@ def test_plain_paths_are_stationary_far_out(seed):
 def test_a_minimum_inside_the_ball():
     """Scores of two bags that want opposite things: the best p is short, and the point says both."""
     problem = SelectionProblem([[[1.0], [0.0]], [[-1.0], [0.0]]], [[1.0, 0.0], [2.0, 0.0]])
-    (point,) = regularisation_path(problem, [50.0])
+    (point,) = regularisation_path(problem, [50.0], starts=2)
     labels_contradict = JointProblem([1, -1, 1], [[[1.0]], [[1.0]], [[1.0]]], [[[1.0]], [[1.0]], [[1.0]]])
     (joint,) = joint_path(labels_contradict, [50.0], ratio=1.0, starts=2)
-    assert joint.inside and joint.converged
+    assert joint.inside
+    assert joint.converged
     assert joint.blocks[0][0] == pytest.approx(math.log(2))  # two of three say +1
+    assert point.inside
     assert point.converged
+    heights = [problem.gap(problem.read((np.array([p]),))).log for p in np.linspace(-50, 50, 1001)]
+    assert point.log_gap <= min(heights) + 1e-12
 
 
 def test_large_margins_do_not_overflow():

@@ -87,7 +87,7 @@ def test_bad_shares(shares, message):
         (None, "`attention` must be one finite number for each of the 3 tokens"),
         (
             [np.nan, 1.0, 0.0],
-            "`attention` must be one finite number for each of the 3 tokens; saw nan at token 0 of bag 0",
+            "`attention` must be one finite number for each of the 3 tokens; saw nan at token 0",
         ),
         ([2.0, -1.0, 0.0], "`attention` must be shares of at least 0 that sum to 1 in each bag"),
         ([1.0, 1.0, 0.0], "`attention` must be shares of at least 0 that sum to 1 in each bag"),

@@ -116,9 +116,9 @@ class Bags:
         rule = f"be one finite number for each of the {len(self.rows)} tokens"
         x = floats(given)
         if x is None and isinstance(given, Iterable):
-            parts = [floats(part) for part in given]
-            if [np.shape(part) for part in parts] == [(size,) for size in self.sizes]:
-                x = np.concatenate([part for part in parts if part is not None])
+            parts = [part for part in map(floats, given) if part is not None]
+            if [part.shape for part in parts] == [(size,) for size in self.sizes]:
+                x = np.concatenate(parts)
         elif x is not None and x.ndim == 2 and len(x) == len(self) and (self.sizes == x.shape[1]).all():
             x = x.ravel()
         if x is None or x.shape != (len(self.rows),):

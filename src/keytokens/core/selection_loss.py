@@ -334,7 +334,7 @@ class VocabularyProblem:
         v = floats(self.v)
         if v is None or v.shape != self.embeddings.shape[1:]:
             rule = "be a vector with one number for each column of the embeddings"
-            raise refusal("VocabularyProblem", "v", rule, f"shapes {np.shape(v)}, {self.embeddings.shape}")
+            raise refusal("VocabularyProblem", "v", rule, self.v)
         object.__setattr__(self, "v", array_of("VocabularyProblem", "v", v, v.shape))
         check_loss("VocabularyProblem", self.loss)
         try:

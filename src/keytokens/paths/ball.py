@@ -165,7 +165,7 @@ def settled(problem: BallProblem, radii: tuple[float, ...], found: Blocks) -> tu
     small that all tokens share attention, by steps that Newton's method can make.
     """
     best = _newton(problem, radii, found)
-    far = max(r * widest for r, widest in zip(radii, _largest(problem, found), strict=True))
+    far = max(r * widest for r, widest in zip(radii, _largest(problem), strict=True))
     if best[2] <= STATIONARY or far <= 1:
         return best
     blocks, free = found, (False,) * len(radii)
@@ -186,9 +186,9 @@ def _no_higher(value: float) -> float:
     return value + ROUNDING * (1 + abs(value)) if value > -math.inf else value
 
 
-def _largest(problem: BallProblem, blocks: Blocks) -> list[float]:
+def _largest(problem: BallProblem) -> list[float]:
     """For each block the largest entry of the vectors that it is multiplied with."""
-    bags = (problem.values, problem.keys) if len(blocks) == 2 else (problem.keys,)
+    bags = (problem.values, problem.keys) if isinstance(problem, JointProblem) else (problem.keys,)
     return [float(np.abs(one.rows).max()) for one in bags]
 
 
@@ -231,7 +231,7 @@ class _Chart:
             np.eye(len(block)) if shorter(block, r) else np.linalg.svd(block[None])[2][1:]
             for r, block in zip(radii, blocks, strict=True)
         )
-        sizes = [STEP / (r * widest or 1.0) for r, widest in zip(radii, _largest(problem, blocks), strict=True)]
+        sizes = [STEP / (r * widest or 1.0) for r, widest in zip(radii, _largest(problem), strict=True)]
         return cls(problem, radii, blocks, frames, np.repeat(sizes, [len(frame) for frame in frames]))
 
     @property

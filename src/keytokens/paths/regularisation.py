@@ -16,6 +16,7 @@ import numpy as np
 from ..core.bags import Vector
 from ..core.selection_loss import Blocks, JointProblem, SelectionProblem, scores_of
 from ..errors import NotSeparable, refusal
+from ..parallel import one_blas_thread
 from ..svm import MarginProblem, solve
 from ..validate import floats
 from .ball import STATIONARY, BallProblem, check_path, log_gap, lowest, on_spheres, settled, shorter
@@ -72,6 +73,7 @@ class PathPoint:
         return self.p / np.linalg.norm(self.p)
 
 
+@one_blas_thread()  # many small products, that threads would only slow down
 def regularisation_path(
     problem: SelectionProblem, radii: Sequence[float], starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:
@@ -120,6 +122,7 @@ def point_of(problem: BallProblem, radii: tuple[float, ...], found: Blocks, proo
     return PathPoint(radii[-1], blocks, value, inside, proof, residual)
 
 
+@one_blas_thread()
 def joint_path(
     problem: JointProblem, radii: Sequence[float], ratio: float, starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:

@@ -22,6 +22,7 @@ import numpy as np
 from ..core.heads import HeadProblem, Limit
 from ..core.selection_loss import Blocks
 from ..errors import NotSeparable, refusal
+from ..parallel import one_blas_thread
 from ..svm import MarginSolution, SetSolution, solve_set_valued
 from .ball import BelowLimit, check_path, lowest
 from .decomposition import Falls, falls
@@ -72,6 +73,7 @@ class SetPath:
     bounds: Falls | None
 
 
+@one_blas_thread()
 def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> SetPath:
     """The best p within each ball, from random starts, the max-margin solutions and the ball before.
 
