@@ -2,6 +2,9 @@
 
 For keys k_it and scores gamma_it = Y_i v'x_it, a *selection* takes one token of each bag. It is locally optimal if its
 max-margin direction exists and every selected token outscores its SVM-neighbours, the tokens that sit on the margin.
+
+Keys and values: an array (n, T, d), a list of arrays (T_i, d), or `Bags`. Scores and other numbers of tokens: flat
+(N,), an array (n, T), or a list with a list for each bag. A selection: one index a bag, in a list or an array.
 """
 
 from __future__ import annotations
@@ -16,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .core.bags import Bags, Index, Vector
-from .core.margin_losses import Logistic, MarginLoss
-from .core.selection_loss import SelectionProblem
+from .core.margin_losses import Logistic, MarginLoss, check_loss
+from .core.selection_loss import SelectionProblem, read_scores
 from .errors import NotSeparable, refusal
 from .optim import Descent, Growing, Outcome, Status, flow, run
 from .svm import MarginProblem, MarginSolution, NotSolved, solve
-from .validate import check_choice, check_number
+from .validate import array_of, check_choice, check_number, floats
 
 __all__ = [
     "Cone",
@@ -51,13 +54,15 @@ METHODS = ("flow", "descent")
 MOST_STEPS = 5_000  # of a descent, which needs about 1,000
 
 
-def optimal_tokens(bags: Bags, gamma: Vector, *, strict: bool = True) -> Index:
+def optimal_tokens(keys: Any, gamma: Any, *, strict: bool = True) -> Index:
     """(n,) the token with the largest score of each bag; `strict` refuses ties, where the optimum is not one token.
 
     >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> optimal_tokens(Bags.of(keys), gamma).tolist()
+    >>> optimal_tokens(keys, gamma).tolist()
     [0]
     """
+    bags = Bags.of(keys, "optimal_tokens")
+    gamma = read_scores("optimal_tokens", gamma, bags)
     best = bags.argmax(gamma)
     if strict:
         tied = bags.sum((gamma == bags.spread(bags.max(gamma))).astype(np.float64)) > 1
@@ -73,14 +78,16 @@ def optimal_tokens(bags: Bags, gamma: Vector, *, strict: bool = True) -> Index:
     return best
 
 
-def score_gap(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, among: NDArray[np.bool_]) -> float:
+def score_gap(keys: Any, gamma: Any, selection: Sequence[int] | Index, among: Any) -> float:
     """The least gamma_selected - gamma_t over the tokens `among`; inf if there are none.
 
     >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> round(score_gap(Bags.of(keys), gamma, [0], np.array([False, True, True])), 9)
+    >>> round(score_gap(keys, gamma, [0], [False, True, True]), 9)
     0.1
     """
-    chosen = bags.chosen(selection)
+    bags = Bags.of(keys, "score_gap")
+    gamma, among = read_scores("score_gap", gamma, bags), bags.marked(among, "score_gap", "among")
+    chosen = bags.chosen(selection, "score_gap")
     gaps = bags.spread(gamma[chosen]) - gamma
     return float(gaps[among].min(initial=math.inf))
 
@@ -109,7 +116,7 @@ class LocalOptimum:
         return self.solution.p / np.linalg.norm(self.solution.p)
 
 
-def local_optimum(keys: Any, gamma: Vector, selection: Sequence[int] | Index) -> LocalOptimum:
+def local_optimum(keys: Any, gamma: Any, selection: Sequence[int] | Index) -> LocalOptimum:
     """Judge one selection; `NotSeparable` if no direction lets it win.
 
     >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
@@ -118,6 +125,7 @@ def local_optimum(keys: Any, gamma: Vector, selection: Sequence[int] | Index) ->
     (True, [False, False, True])
     """
     bags = Bags.of(keys, "local_optimum")
+    gamma = read_scores("local_optimum", gamma, bags)
     bags.chosen(selection, "local_optimum")
     return _judged(bags, gamma, selection, solve(MarginProblem.from_selection(bags, selection)))
 
@@ -133,7 +141,7 @@ def _judged(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, solutio
     )
 
 
-def locally_optimal_selections(keys: Any, gamma: Vector) -> Iterator[LocalOptimum]:
+def locally_optimal_selections(keys: Any, gamma: Any) -> Iterator[LocalOptimum]:
     """All locally optimal selections, by enumeration of the T_1 x ... x T_n candidates, in their order.
 
     Tokens of the first few bags that cannot win together cannot win with more bags either: their branch ends.
@@ -143,14 +151,13 @@ def locally_optimal_selections(keys: Any, gamma: Vector) -> Iterator[LocalOptimu
     [[0], [1]]
     """
     bags = Bags.of(keys, "locally_optimal_selections")
+    gamma = read_scores("locally_optimal_selections", gamma, bags)
     candidates = math.prod(bags.sizes.tolist())
     if candidates > MOST_SELECTIONS:
         rule = f"have at most {MOST_SELECTIONS:,} selections to enumerate"
         raise refusal("locally_optimal_selections", "keys", rule, candidates, "run descents from many starts instead")
-    for selection, solution in _separable(bags, (), None):
-        judged = _judged(bags, gamma, selection, solution)
-        if judged.holds:
-            yield judged
+    judged = (_judged(bags, gamma, selection, solution) for selection, solution in _separable(bags, (), None))
+    return (one for one in judged if one.holds)
 
 
 def _separable(
@@ -244,7 +251,7 @@ class Limits:
 
 def reached_selections(
     keys: Any,
-    gamma: Vector,
+    gamma: Any,
     loss: MarginLoss | None = None,
     *,
     starts: int | Sequence[Any] | Vector = 20,
@@ -268,7 +275,9 @@ def reached_selections(
     bags = Bags.of(keys, "reached_selections")
     check_choice("reached_selections", "method", method, METHODS)
     check_number("reached_selections", "norm", norm, 0.0, above=True)
-    problem = SelectionProblem(bags, np.asarray(gamma, np.float64), loss or Logistic())
+    check_number("reached_selections", "seed", seed, 0, whole=True)
+    check_loss("reached_selections", loss or Logistic())
+    problem = SelectionProblem(bags, read_scores("reached_selections", gamma, bags), loss or Logistic())
     ends: dict[tuple[int, ...], list[Outcome[Any]]] = {}
     unsaturated = []
     for start in _starts(bags.dim, starts, norms, seed):
@@ -285,19 +294,17 @@ def reached_selections(
 
 def _starts(dim: int, starts: Any, norms: Sequence[float], seed: int) -> Vector:
     if not isinstance(starts, (int, np.integer)):
-        try:
-            given = np.asarray(starts, np.float64)
-        except (TypeError, ValueError):
-            given = np.zeros(0)
-        if given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.isfinite(given).all():
+        given = floats(starts)
+        if given is None or given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.isfinite(given).all():
             rule = f"be a number of starts, or finite starts as rows of {dim} numbers"
             raise refusal("reached_selections", "starts", rule, starts)
         return given
     check_number("reached_selections", "starts", starts, 1, whole=True)
-    for norm in norms:
+    lengths = array_of("reached_selections", "norms", norms, (-1,))
+    for norm in lengths.tolist():
         check_number("reached_selections", "norms", norm, 0.0)
-    away = np.random.default_rng(seed).normal(size=(len(norms), int(starts), dim))
-    away *= np.asarray(norms, np.float64)[:, None, None] / np.linalg.norm(away, axis=2, keepdims=True)
+    away = np.random.default_rng(seed).normal(size=(len(lengths), int(starts), dim))
+    away *= lengths[:, None, None] / np.linalg.norm(away, axis=2, keepdims=True)
     return away.reshape(-1, dim)
 
 
@@ -335,7 +342,7 @@ class DirectionalNeighbours:
     neighbour_optimal: bool  # every token that attains the margin has a lower score than the selected one
 
 
-def directional_neighbours(keys: Any, gamma: Vector, q: Sequence[float] | Vector) -> DirectionalNeighbours:
+def directional_neighbours(keys: Any, gamma: Any, q: Sequence[float] | Vector) -> DirectionalNeighbours:
     """For any direction: selected tokens, margin Gamma_q, the tokens that attain it.
 
     >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
@@ -344,7 +351,8 @@ def directional_neighbours(keys: Any, gamma: Vector, q: Sequence[float] | Vector
     ([0], 1.0)
     """
     bags = Bags.of(keys, "directional_neighbours")
-    a = bags.rows @ np.asarray(q, np.float64)
+    gamma = read_scores("directional_neighbours", gamma, bags)
+    a = bags.rows @ array_of("directional_neighbours", "q", q, (bags.dim,))
     selection = bags.argmax(a)
     chosen = bags.starts[:-1] + selection
     others = np.ones(len(a), np.bool_)
@@ -374,7 +382,7 @@ class Cone:
     size: float  # A = max |k| / Theta
 
 
-def cone(keys: Any, gamma: Vector, optimum: LocalOptimum) -> Cone:
+def cone(keys: Any, gamma: Any, optimum: LocalOptimum) -> Cone:
     """The constants of the cone around a locally optimal direction.
 
     Theta = 1/|p_mm|, delta = half the least (k_t - k_u)'p_mm of a neighbour t and a non-neighbour u, A = max|k|/Theta,
@@ -386,6 +394,9 @@ def cone(keys: Any, gamma: Vector, optimum: LocalOptimum) -> Cone:
     True
     """
     bags = Bags.of(keys, "cone")
+    gamma = read_scores("cone", gamma, bags)
+    if not isinstance(optimum, LocalOptimum) or np.shape(optimum.neighbours) != gamma.shape:
+        raise refusal("cone", "optimum", "be a LocalOptimum of these keys", optimum, "local_optimum finds it")
     if not optimum.holds:
         raise refusal("cone", "optimum", "be locally optimal", f"score gap {optimum.gap:g}")
     theta = 1.0 / float(np.linalg.norm(optimum.solution.p))
@@ -408,7 +419,7 @@ def cone(keys: Any, gamma: Vector, optimum: LocalOptimum) -> Cone:
     return Cone(mu, radius, theta, delta, size)
 
 
-def smoothness(values: Any, v: Sequence[float] | Vector, W: Vector, M0: float = 0.25, M1: float = 1.0) -> float:
+def smoothness(values: Any, v: Sequence[float] | Vector, W: Any, M0: float = 0.25, M1: float = 1.0) -> float:
     """L_p, the constant of the descent theorems: the gradient in p is L_p-Lipschitz, steps up to 1/L_p descend.
 
     L_p = mean of M0 |v|^2 |W|^2 |X_i|^4 + 3 M1 |v| |W|^2 |X_i|^3 (spectral norms), with |loss'| <= M1 and loss'
@@ -418,24 +429,33 @@ def smoothness(values: Any, v: Sequence[float] | Vector, W: Vector, M0: float = 
     3.25
     """
     bags = Bags.of(values, "smoothness", "values")
+    _check_slopes("smoothness", M0, M1)
+    head, keyed = array_of("smoothness", "v", v, (bags.dim,)), array_of("smoothness", "W", W, (-1, bags.dim))
     X = np.array([np.linalg.norm(bags[i], 2) for i in range(len(bags))])
-    size, shape = float(np.linalg.norm(np.asarray(v, np.float64))), float(np.linalg.norm(W, 2))
+    size, shape = float(np.linalg.norm(head)), float(np.linalg.norm(keyed, 2))
     return float(np.mean(M0 * size**2 * shape**2 * X**4 + 3 * M1 * size * shape**2 * X**3))
 
 
-def tight_smoothness(keys: Any, gamma: Vector, M0: float = 0.25, M1: float = 1.0) -> float:
+def tight_smoothness(keys: Any, gamma: Any, M0: float = 0.25, M1: float = 1.0) -> float:
     """The smaller mean of M0 |gamma_i|^2 |K_i|^2 + 3 M1 |gamma_i| |K_i|^2, for keys and scores of any origin.
 
     >>> tight_smoothness([[[1.0], [0.0]]], np.array([1.0, 0.0]))
     3.25
     """
     bags = Bags.of(keys, "tight_smoothness")
+    _check_slopes("tight_smoothness", M0, M1)
+    gamma = read_scores("tight_smoothness", gamma, bags)
     K = np.array([np.linalg.norm(bags[i], 2) for i in range(len(bags))])
     g = np.sqrt(bags.sum(gamma**2))
     return float(np.mean((M0 * g**2 + 3 * M1 * g) * K**2))
 
 
-def separating_witness(values: Any, W: Vector, v: Sequence[float] | Vector) -> Vector:
+def _check_slopes(owner: str, M0: float, M1: float) -> None:
+    check_number(owner, "M0", M0, 0.0)
+    check_number(owner, "M1", M1, 0.0)
+
+
+def separating_witness(values: Any, W: Any, v: Sequence[float] | Vector) -> Vector:
     """A p that separates the best tokens when all labels are +1: (W')^+ v / least score gap, v in the range of W'.
 
     Keys are k = W x, so p'(k_best - k_t) = v'(x_best - x_t) / gap >= 1.
@@ -444,7 +464,8 @@ def separating_witness(values: Any, W: Vector, v: Sequence[float] | Vector) -> V
     [0.5, 0.0]
     """
     bags = Bags.of(values, "separating_witness", "values")
-    direction = np.asarray(v, np.float64)
+    direction = array_of("separating_witness", "v", v, (bags.dim,))
+    W = array_of("separating_witness", "W", W, (-1, bags.dim))
     gamma = bags.rows @ direction
     best = optimal_tokens(bags, gamma)
     others = np.ones(len(gamma), np.bool_)
@@ -455,13 +476,15 @@ def separating_witness(values: Any, W: Vector, v: Sequence[float] | Vector) -> V
     return np.asarray(p / score_gap(bags, gamma, best, others), np.float64)
 
 
-def has_equal_scores(bags: Bags, gamma: Vector) -> bool:
+def has_equal_scores(keys: Any, gamma: Any) -> bool:
     """Whether within each bag all tokens but the best share one score, strictly below it.
 
     >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> has_equal_scores(Bags.of(keys), gamma), has_equal_scores(Bags.of(keys), np.array([1.0, 0.5, 0.5]))
+    >>> has_equal_scores(keys, gamma), has_equal_scores(keys, [[1.0, 0.5, 0.5]])
     (False, True)
     """
+    bags = Bags.of(keys, "has_equal_scores")
+    gamma = read_scores("has_equal_scores", gamma, bags)
     best = bags.starts[:-1] + optimal_tokens(bags, gamma)
     rest = np.where(np.isin(np.arange(len(gamma)), best), -math.inf, gamma)
     low = np.where(np.isin(np.arange(len(gamma)), best), math.inf, gamma)
@@ -481,6 +504,7 @@ def in_general_position(keys: Any, selection: Sequence[int] | Index, most: int =
     False
     """
     bags = Bags.of(keys, "in_general_position")
+    check_number("in_general_position", "most", most, 0, whole=True)
     chosen = bags.chosen(selection, "in_general_position")
     others = np.ones(len(bags.rows), np.bool_)
     others[chosen] = False

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from .errors import refusal
 
 __all__ = [
+    "LARGEST",
     "LARGEST_SEED",
+    "array_of",
     "check_choice",
     "check_labels",
     "check_number",
@@ -21,12 +23,14 @@ __all__ = [
     "check_seed",
     "check_texts",
     "check_truth",
+    "floats",
     "is_whole",
     "listed_labels",
     "one_column",
     "text_cure",
 ]
 
+LARGEST = 1e150  # of an entry, so that squares and sums of squares stay finite
 LARGEST_SEED = 2**32 - 1  # of numpy's RandomState
 _EXACT = 2**53  # up to here every whole number is a float
 
@@ -44,6 +48,35 @@ def check_number(
     noun = "a whole number" if whole else "a finite number"
     size = f"above {low:g}" if above else f"of at least {low:g}"
     raise refusal(owner, name, f"be {noun} {size}" + (" or None" if none else ""), value)
+
+
+def floats(given: Any) -> NDArray[np.float64] | None:
+    """An array of real numbers; None for anything else, strings of digits included.
+
+    >>> floats([[1, 2], [3, 4]]).shape, floats([[1, 2], [3]]), floats(["1"])
+    ((2, 2), None, None)
+    """
+    try:
+        raw = np.asarray(given)
+        return raw.astype(np.float64, copy=False) if raw.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def array_of(owner: str, name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Finite numbers of a shape, -1 where any length will do; arrays and lists are both read.
+
+    >>> array_of("solve", "p", [1, 2], (2,)).tolist()
+    [1.0, 2.0]
+    """
+    x = floats(given)
+    if x is None or x.ndim != len(shape) or any(n not in (-1, m) for n, m in zip(shape, x.shape, strict=True)):
+        size = " by ".join("any number" if n < 0 else str(n) for n in shape)
+        rule = f"be a vector of {size} numbers" if len(shape) == 1 else f"be a matrix of numbers, {size}"
+        raise refusal(owner, name, rule, given if x is None else Seen(f"shape {x.shape}"))
+    if not (np.abs(x) <= LARGEST).all():  # also nan
+        raise refusal(owner, name, f"have finite entries up to {LARGEST:g}", given)
+    return x
 
 
 def check_seed(owner: str, name: str, value: Any) -> None:

@@ -69,10 +69,10 @@ def test_shares_that_no_matrix_gives():
 @pytest.mark.parametrize(
     "shares, message",
     [
-        ([0.0, 0.0], r"`log_attention` must be one number for each of the 3 tokens; saw 'shape \(2,\)'"),
+        ([0.0, 0.0], r"`log_attention` must be one finite number for each of the 3 tokens; saw shape \(2,\)"),
         ([-1.0, -np.inf, -2.0], "`log_attention` must be finite on the sets"),
         ([-np.inf, -np.inf, -2.0], "`log_attention` must be finite on the sets"),
-        (["a", "b", "c"], "`log_attention` must be one number for each of the 3 tokens; saw"),
+        (["a", "b", "c"], "`log_attention` must be one finite number for each of the 3 tokens; saw"),
     ],
 )
 def test_bad_shares(shares, message):
@@ -83,9 +83,12 @@ def test_bad_shares(shares, message):
 @pytest.mark.parametrize(
     "attention, message",
     [
-        (np.array([0.5]), r"`attention` must be one number for each of the 3 tokens; saw 'shape \(1,\)'"),
-        (None, "`attention` must be one number for each of the 3 tokens"),
-        ([np.nan, 1.0, 0.0], "`attention` must be shares of at least 0 that sum to 1 in each bag"),
+        (np.array([0.5]), r"`attention` must be one finite number for each of the 3 tokens; saw shape \(1,\)"),
+        (None, "`attention` must be one finite number for each of the 3 tokens"),
+        (
+            [np.nan, 1.0, 0.0],
+            "`attention` must be one finite number for each of the 3 tokens; saw nan at token 0",
+        ),
         ([2.0, -1.0, 0.0], "`attention` must be shares of at least 0 that sum to 1 in each bag"),
         ([1.0, 1.0, 0.0], "`attention` must be shares of at least 0 that sum to 1 in each bag"),
     ],

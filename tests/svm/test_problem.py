@@ -137,7 +137,10 @@ REFUSED = [
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {0.5}]), "`sets` must hold token indices; saw"),
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {3}]), "`sets[1]` must hold indices below 3, the number of tokens of"),
     (lambda: MarginProblem.from_vocabulary(E, COUNTS[:, :2], [0, 1]), "`counts` must have 3 columns, one for each row"),
-    (lambda: MarginProblem.from_vocabulary(E, -COUNTS, [0, 1]), "from_vocabulary: `counts` must be at least 0; saw"),
+    (
+        lambda: MarginProblem.from_vocabulary(E, -COUNTS, [0, 1]),
+        "from_vocabulary: `counts` must be at least 0 and finite",
+    ),
     (lambda: MarginProblem.from_vocabulary(E, "x", [0, 1]), "`counts` must be a sparse matrix of counts; saw 'x'."),
     (
         lambda: MarginProblem.from_vocabulary(E, COUNTS, [0]),

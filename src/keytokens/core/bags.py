@@ -6,7 +6,7 @@ a = rows @ p (N,)     attention logits              s = softmax(bags, a)   atten
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import refusal
+from ..validate import LARGEST, Seen, floats
 
-__all__ = ["LARGEST", "Bags", "flat_sets", "log_softmax", "softmax"]
+__all__ = ["LARGEST", "Bags", "flat_sets", "indices", "log_softmax", "softmax"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
-
-LARGEST = 1e150  # of an entry, so that squares and sums of squares stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +33,23 @@ class Bags:
 
     @classmethod
     def of(cls, bags: Any, owner: str = "Bags.of", name: str = "keys", noun: str = "token") -> Bags:
-        """From an array (n, T, d) or a list of (T_i, d) arrays; `noun` is what a refusal calls one vector of a bag.
+        """From an array (n, T, d), a list of (T_i, d) arrays or lists, or Bags; refusals call one vector a `noun`.
 
         >>> Bags.of([[[1.0, 0.0]], [[0.0, 1.0], [2.0, 2.0]]]).starts.tolist()
         [0, 1, 3]
         """
         if isinstance(bags, Bags):
+            if not bags._in_range:
+                raise refusal(owner, name, f"have finite entries up to {LARGEST:g}", bags.rows)
             return bags
+        given = floats(bags) if isinstance(bags, np.ndarray) else None
         try:
-            listed = [np.asarray(bag, np.float64) for bag in bags]
-        except (TypeError, ValueError):
-            raise refusal(owner, name, "be numbers: an array (n, T, d) or a list of (T_i, d) arrays", bags) from None
+            read = [floats(bag) for bag in bags] if given is None else list(given)
+        except TypeError:
+            read = [None]
+        listed = [bag for bag in read if bag is not None]
+        if len(listed) < len(read):
+            raise refusal(owner, name, "be numbers: an array (n, T, d) or a list of (T_i, d) arrays", bags)
         if not listed:
             raise refusal(owner, name, "hold at least one bag", "none")
         for i, bag in enumerate(listed):
@@ -58,6 +63,10 @@ class Bags:
     @property
     def dim(self) -> int:
         return int(self.rows.shape[1])
+
+    @cached_property
+    def _in_range(self) -> bool:
+        return bool((np.abs(self.rows) <= LARGEST).all())  # also nan
 
     @cached_property
     def sizes(self) -> Index:
@@ -95,9 +104,42 @@ class Bags:
         first[bag] = largest - self.starts[bag]  # the last assignment to a bag is its first token
         return first
 
+    def per_token(
+        self, given: Any, owner: str, name: str = "scores", *, least: float = -LARGEST, cure: str = ""
+    ) -> Vector:
+        """(N,) one number a token, from a flat vector, an array (n, T) or a list with a list for each bag.
+
+        >>> bags = Bags.of([[[1.0, 0.0]], [[0.0, 1.0], [2.0, 2.0]]])
+        >>> bags.per_token([[1.0], [2.0, 3.0]], "solve").tolist(), bags.per_token([1, 2, 3], "solve").tolist()
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+        """
+        rule = f"be one finite number for each of the {len(self.rows)} tokens"
+        x = floats(given)
+        if x is None and isinstance(given, Iterable):
+            parts = [part for part in map(floats, given) if part is not None]
+            if [part.shape for part in parts] == [(size,) for size in self.sizes]:
+                x = np.concatenate(parts)
+        elif x is not None and x.ndim == 2 and len(x) == len(self) and (self.sizes == x.shape[1]).all():
+            x = x.ravel()
+        if x is None or x.shape != (len(self.rows),):
+            raise refusal(owner, name, rule, given if x is None else Seen(f"shape {x.shape}"), cure)
+        outside = np.flatnonzero(~((x >= least) & (x <= LARGEST)))  # also nan
+        if len(outside):
+            i = int(self.bag[outside[0]])
+            seen = Seen(f"{x[outside[0]]:g} at token {outside[0] - self.starts[i]} of bag {i}")
+            raise refusal(owner, name, rule, seen, cure)
+        return x
+
+    def marked(self, given: Any, owner: str, name: str) -> NDArray[np.bool_]:
+        """(N,) which tokens, from booleans in any form that `per_token` reads."""
+        mask = self.per_token(given, owner, name)
+        if not np.isin(mask, (0, 1)).all():
+            raise refusal(owner, name, f"be a boolean for each of the {len(mask)} tokens", given)
+        return mask.astype(np.bool_)
+
     def chosen(self, selection: Sequence[int] | Index, owner: str = "selection") -> Index:
         """(n,) rows of one token a bag, given as indices within the bags."""
-        raw = np.asarray(selection)
+        raw = indices(selection)
         if raw.shape != (len(self),) or raw.dtype.kind not in "iu":
             raise refusal(owner, "selection", f"be one token index for each of the {len(self)} bags", selection)
         outside = np.flatnonzero((raw < 0) | (raw >= self.sizes))
@@ -106,6 +148,14 @@ class Bags:
             rule = f"be an index below {self.sizes[i]}, the number of tokens of bag {i}"
             raise refusal(owner, f"selection[{i}]", rule, int(raw[i]))
         return self.starts[:-1] + raw.astype(np.intp)
+
+
+def indices(given: Any) -> NDArray[Any]:
+    """As numpy reads it; what it cannot read as one array has no shape."""
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError):
+        return np.array(None)
 
 
 def _check_bag(owner: str, name: str, noun: str, bag: NDArray[Any], dim: int) -> None:
@@ -133,14 +183,14 @@ def flat_sets(owner: str, name: str, sets: Any, sizes: Index, noun: str) -> tupl
     if empty:
         raise refusal(owner, f"{name}[{empty[0]}]", "hold at least one token", "an empty set")
     bag = np.repeat(np.arange(len(listed)), [len(tokens) for tokens in listed])
-    token = np.array(list(chain.from_iterable(listed)))
+    token = indices(list(chain.from_iterable(listed)))
     if token.dtype.kind not in "iu" or token.ndim != 1:
         raise refusal(owner, name, "hold token indices", sets)
     outside = np.flatnonzero((token < 0) | (token >= sizes[bag]))
     if len(outside):
         i, t = int(bag[outside[0]]), int(token[outside[0]])
         raise refusal(owner, f"{name}[{i}]", f"hold indices below {sizes[i]}, the number of tokens of {noun} {i}", t)
-    width = int(sizes.max())
+    width, token = int(sizes.max()), token.astype(np.intp)
     code = np.unique(bag * width + token)
     return code // width, code % width
 

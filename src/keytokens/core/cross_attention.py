@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import refusal
+from ..validate import floats
 from .bags import LARGEST, Bags, log_softmax
 from .heads import Head
-from .margin_losses import Logistic, MarginLoss, Scaled
-from .selection_loss import Blocks, Reading, SelectionProblem, Vector, check_scores, labels_of, scores_of
+from .margin_losses import Logistic, MarginLoss, Scaled, check_loss
+from .selection_loss import Blocks, Reading, SelectionProblem, Vector, labels_of, read_scores, signed_scores
 
 __all__ = [
     "CrossHeadProblem",
@@ -48,15 +49,18 @@ def cross_logits(values: Bags, W: Vector, queries: Vector) -> Vector:
     return np.einsum("tj,tj->t", values.rows, values.spread(queries @ W.T))
 
 
-def outer_keys(values: Bags, queries: Vector) -> Bags:
+def outer_keys(values: Any, queries: Any) -> Bags:
     """The products x_it z_i' as long rows: with them W, row by row, is the p of every problem of keys.
+
+    Values in any form that `Bags.of` reads, queries as one row a bag.
 
     >>> outer_keys(Bags.of([[[1.0, 2.0]]]), np.array([[10.0, 20.0]])).rows.tolist()
     [[10.0, 20.0, 20.0, 40.0]]
     """
-    z = queries_of("outer_keys", queries, len(values))
-    products = values.rows[:, :, None] * values.spread(z)[:, None, :]
-    return values.with_rows(products.reshape(len(values.rows), -1))
+    bags = Bags.of(values, "outer_keys", "values")
+    z = queries_of("outer_keys", queries, len(bags))
+    products = bags.rows[:, :, None] * bags.spread(z)[:, None, :]
+    return bags.with_rows(products.reshape(len(bags.rows), -1))
 
 
 def pulled_matrix(reading: Reading, values: Bags, queries: Vector) -> Scaled:
@@ -68,21 +72,15 @@ def pulled_matrix(reading: Reading, values: Bags, queries: Vector) -> Scaled:
 
 def queries_of(owner: str, queries: Any, size: int) -> Vector:
     """(n, e) checked: one query a bag."""
-    try:
-        z = np.asarray(queries, np.float64)
-    except (TypeError, ValueError):
-        raise refusal(owner, "queries", "be numbers, one row for each bag", queries) from None
+    z = floats(queries)
+    if z is None:
+        raise refusal(owner, "queries", "be numbers, one row for each bag", queries)
     if z.ndim != 2 or len(z) != size or not z.shape[1]:
         rule = f"be a matrix with one row for each of the {size} bags"
         raise refusal(owner, "queries", rule, f"shape {z.shape}")
     if not (np.abs(z) <= LARGEST).all():  # also nan
         raise refusal(owner, "queries", f"have finite entries up to {LARGEST:g}", queries)
     return z
-
-
-def _check_loss(owner: str, loss: Any) -> None:
-    if not callable(getattr(loss, "log_abs_slope", None)):
-        raise refusal(owner, "loss", "be a loss of a margin", loss, "for example Logistic()")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +136,8 @@ class CrossProblem(_Cross):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_scores("CrossProblem", self.scores, self.values)
-        _check_loss("CrossProblem", self.loss)
-        object.__setattr__(self, "scores", np.asarray(self.scores, np.float64))
+        object.__setattr__(self, "scores", read_scores("CrossProblem", self.scores, self.values))
+        check_loss("CrossProblem", self.loss)
 
     def read(self, blocks: Blocks) -> Reading:
         return Reading(self.values, cross_logits(self.values, blocks[-1], self.queries), self.scores, self.loss)
@@ -161,7 +158,7 @@ class CrossHeadProblem(_Cross):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "labels", labels_of("CrossHeadProblem", self.labels, len(self.values)))
-        _check_loss("CrossHeadProblem", self.loss)
+        check_loss("CrossHeadProblem", self.loss)
         if not isinstance(self.head, Head):
             raise refusal("CrossHeadProblem", "head", "be a Head", self.head, "see keytokens.core.heads")
 
@@ -199,7 +196,7 @@ class CrossJointProblem(_Cross):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "labels", labels_of("CrossJointProblem", self.labels, len(self.values)))
-        _check_loss("CrossJointProblem", self.loss)
+        check_loss("CrossJointProblem", self.loss)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -208,7 +205,7 @@ class CrossJointProblem(_Cross):
     def read(self, blocks: Blocks) -> Reading:
         v, W = blocks
         logits = cross_logits(self.values, W, self.queries)
-        return Reading(self.values, logits, scores_of(self.labels, self.values, v), self.loss)
+        return Reading(self.values, logits, signed_scores(self.labels, self.values, v), self.loss)
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         return reading.head_descent(self.labels, self.values), pulled_matrix(reading, self.values, self.queries)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..errors import refusal
 from .bags import Bags, Index, Vector, flat_sets, log_softmax
-from .margin_losses import Logistic, MarginLoss, Scaled, log_abs
+from .margin_losses import Logistic, MarginLoss, Scaled, check_loss, log_abs
 from .selection_loss import Blocks, Reading, SelectionProblem, labels_of
 
 __all__ = ["Given", "Head", "HeadProblem", "HeadReading", "Limit", "Linear", "Quadratic", "Tanh", "optimal_sets"]
@@ -164,17 +164,20 @@ class Limit(Enum):
 # The problem ---------------------------------------------------------------------------------------------------------
 
 
-def optimal_sets(labels: Any, values: Bags, head: Head) -> list[list[int]]:
-    """The tokens of each bag with the largest Y_i psi(x_it), those that tie included.
+def optimal_sets(labels: Any, values: Any, head: Head) -> list[list[int]]:
+    """The tokens of each bag with the largest Y_i psi(x_it), those that tie included; values as `Bags.of` reads them.
 
     >>> optimal_sets([1], Bags.of([[[1.0, 5.0], [0.0, 0.0], [1.0, 7.0]]]), Linear(np.array([1.0, 0.0])))
     [[0, 2]]
     """
-    rows, inner = head.seen(values.rows)
-    alone = values.spread(labels_of("optimal_sets", labels, len(values))) * inner.value(rows)
-    size = values.max(np.abs(alone))
-    top = alone >= values.spread(values.max(alone) - SAME * size)
-    return [np.flatnonzero(part).tolist() for part in np.split(top, values.starts[1:-1])]
+    bags = Bags.of(values, "optimal_sets", "values")
+    y = labels_of("optimal_sets", labels, len(bags))
+    _check_head("optimal_sets", head, bags)
+    rows, inner = head.seen(bags.rows)
+    alone = bags.spread(y) * inner.value(rows)
+    size = bags.max(np.abs(alone))
+    top = alone >= bags.spread(bags.max(alone) - SAME * size)
+    return [np.flatnonzero(part).tolist() for part in np.split(top, bags.starts[1:-1])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +218,7 @@ class HeadProblem:
         if not np.array_equal(keyed.starts, given.starts):
             raise refusal(owner, "keys", "have as many tokens in each bag as the values", keyed.sizes.tolist())
         y = labels_of(owner, labels, len(given))
+        check_loss(owner, loss or Logistic())
         _check_head(owner, head, given)
         chosen = optimal_sets(y, given, head) if sets is None else sets
         rows, inner = head.seen(given.rows)
@@ -407,6 +411,8 @@ class HeadReading(Reading):
 
 def _check_head(owner: str, head: Head, values: Bags) -> None:
     """The gradient against central differences, at the means of the bags."""
+    if not isinstance(head, Head):
+        raise refusal(owner, "head", "be a Head", head, "see keytokens.core.heads")
     z = values.sum(values.rows) / values.sizes[:, None]
     steps = 1e-6 * (1 + np.abs(z).max())
     try:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import refusal
 
-__all__ = ["Correlation", "Exponential", "Logistic", "MarginLoss", "Scaled", "log_abs"]
+__all__ = ["Correlation", "Exponential", "Logistic", "MarginLoss", "Scaled", "check_loss", "log_abs"]
 
 Vector = NDArray[np.float64]
 
@@ -77,7 +77,13 @@ def _log_expm1(sign: Vector, log_delta: Vector) -> tuple[Vector, Vector]:
     """exp(-delta) - 1 as sign and logarithm, delta = sign * exp(log_delta)."""
     delta = sign * np.exp(log_delta)
     # exp(-delta) - 1 = -delta (1 - delta/2 + ...): the expansion takes over where expm1 would underflow
-    return -sign, np.where(np.abs(delta) < 1e-8, log_delta - delta / 2, log_abs(np.expm1(-delta)))
+    far = np.maximum(-delta, 0.0) + log_abs(np.expm1(-np.abs(delta)))  # the larger of both factored out: no overflow
+    return -sign, np.where(np.abs(delta) < 1e-8, log_delta - delta / 2, far)
+
+
+def check_loss(owner: str, loss: Any) -> None:
+    if not callable(getattr(loss, "log_abs_slope", None)) or isinstance(loss, type):
+        raise refusal(owner, "loss", "be a loss of a margin", loss, "for example Logistic()")
 
 
 # Losses of a margin --------------------------------------------------------------------------------------------------

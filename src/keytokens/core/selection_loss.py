@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..errors import refusal
+from ..validate import array_of, floats
 from .bags import Bags, log_softmax
-from .margin_losses import Logistic, MarginLoss, Scaled, log_abs
+from .margin_losses import Logistic, MarginLoss, Scaled, check_loss, log_abs
 
 __all__ = [
     "Blocks",
@@ -34,9 +35,10 @@ __all__ = [
     "Reading",
     "SelectionProblem",
     "VocabularyProblem",
-    "check_scores",
     "labels_of",
+    "read_scores",
     "scores_of",
+    "signed_scores",
 ]
 
 Vector = NDArray[np.float64]
@@ -180,23 +182,28 @@ class Problem(Protocol):
         """Orthonormal rows whose span holds every gradient of a single block; None for no smaller space."""
 
 
-def scores_of(labels: Any, values: Bags, v: Any) -> Vector:
-    """(N,) gamma_it = Y_i v'x_it.
+def scores_of(labels: Any, values: Any, v: Any) -> Vector:
+    """(N,) gamma_it = Y_i v'x_it; values in any form that `Bags.of` reads.
 
-    >>> scores_of([-1], Bags.of([[[1.0, 2.0], [0.0, 3.0]]]), [0.0, 1.0]).tolist()
+    >>> scores_of([-1], [[[1.0, 2.0], [0.0, 3.0]]], [0.0, 1.0]).tolist()
     [-2.0, -3.0]
     """
-    y, v = labels_of("scores_of", labels, len(values)), np.asarray(v, np.float64)
-    if v.shape != (values.dim,):
-        raise refusal("scores_of", "v", f"be a vector of {values.dim} numbers, as the values are", f"shape {v.shape}")
-    return values.spread(y) * (values.rows @ v)
+    bags = Bags.of(values, "scores_of", "values")
+    return signed_scores(labels_of("scores_of", labels, len(bags)), bags, array_of("scores_of", "v", v, (bags.dim,)))
+
+
+def signed_scores(labels: Vector, values: Bags, v: Vector) -> Vector:
+    """`scores_of` what has been checked."""
+    return values.spread(labels) * (values.rows @ v)
 
 
 @dataclass(frozen=True, eq=False)
 class SelectionProblem:
     """Train p, with keys and scores fixed: L(p) = (1/n) sum_i loss(gamma_i'softmax(K_i p)).
 
-    >>> problem = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
+    Keys in any form that `Bags.of` reads, scores in any that `Bags.per_token` reads: so do the problems below.
+
+    >>> problem = SelectionProblem([[[1.0, 0.0], [0.0, 0.0]]], [[1.0, 0.0]])
     >>> p = (np.array([5000.0, 0.0]),)
     >>> (down,) = problem.descent(problem.read(p), p)
     >>> down.unit.tolist(), round(down.log)  # exp(-5000) is no number, its direction is one
@@ -208,7 +215,9 @@ class SelectionProblem:
     loss: MarginLoss = _LOGISTIC
 
     def __post_init__(self) -> None:
-        check_scores("SelectionProblem", self.scores, self.keys)
+        object.__setattr__(self, "keys", Bags.of(self.keys, "SelectionProblem"))
+        object.__setattr__(self, "scores", read_scores("SelectionProblem", self.scores, self.keys))
+        check_loss("SelectionProblem", self.loss)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -239,9 +248,13 @@ class MatrixProblem:
     loss: MarginLoss = _LOGISTIC
 
     def __post_init__(self) -> None:
-        check_scores("MatrixProblem", self.scores, self.values)
-        if np.ndim(self.query) != 1 or not np.any(self.query):
+        object.__setattr__(self, "values", Bags.of(self.values, "MatrixProblem", "values"))
+        object.__setattr__(self, "scores", read_scores("MatrixProblem", self.scores, self.values))
+        check_loss("MatrixProblem", self.loss)
+        query = floats(self.query)
+        if query is None or query.ndim != 1 or not query.any():
             raise refusal("MatrixProblem", "query", "be a vector other than 0", self.query)
+        object.__setattr__(self, "query", array_of("MatrixProblem", "query", query, (-1,)))
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -275,7 +288,10 @@ class JointProblem:
     loss: MarginLoss = _LOGISTIC
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", Bags.of(self.values, "JointProblem", "values"))
+        object.__setattr__(self, "keys", Bags.of(self.keys, "JointProblem"))
         object.__setattr__(self, "labels", labels_of("JointProblem", self.labels, len(self.values)))
+        check_loss("JointProblem", self.loss)
         if not np.array_equal(self.keys.starts, self.values.starts):
             rule = "have as many tokens in each bag as the values"
             raise refusal("JointProblem", "keys", rule, self.keys.sizes.tolist())
@@ -286,7 +302,7 @@ class JointProblem:
 
     def read(self, blocks: Blocks) -> Reading:
         v, p = blocks
-        return Reading(self.values, self.keys.rows @ p, scores_of(self.labels, self.values, v), self.loss)
+        return Reading(self.values, self.keys.rows @ p, signed_scores(self.labels, self.values, v), self.loss)
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         return reading.head_descent(self.labels, self.values), reading.pulled(self.keys)
@@ -314,12 +330,20 @@ class VocabularyProblem:
     loss: MarginLoss = _LOGISTIC
 
     def __post_init__(self) -> None:
-        if np.ndim(self.embeddings) != 2 or np.shape(self.v) != np.shape(self.embeddings)[1:]:
+        object.__setattr__(self, "embeddings", array_of("VocabularyProblem", "embeddings", self.embeddings, (-1, -1)))
+        v = floats(self.v)
+        if v is None or v.shape != self.embeddings.shape[1:]:
             rule = "be a vector with one number for each column of the embeddings"
-            raise refusal("VocabularyProblem", "v", rule, f"shapes {np.shape(self.v)}, {np.shape(self.embeddings)}")
-        counts = sparse.csr_matrix(self.counts, dtype=np.float64)
+            raise refusal("VocabularyProblem", "v", rule, self.v)
+        object.__setattr__(self, "v", array_of("VocabularyProblem", "v", v, v.shape))
+        check_loss("VocabularyProblem", self.loss)
+        try:
+            counts = sparse.csr_matrix(self.counts, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise refusal("VocabularyProblem", "counts", "be a matrix of counts", self.counts) from None
         counts.eliminate_zeros()
-        if counts.shape[1] != len(self.embeddings) or (counts.data < 0).any():
+        in_range = ((counts.data >= 0) & (counts.data < np.inf)).all()
+        if counts.shape[1] != len(self.embeddings) or not in_range:
             rule = f"be counts of {len(self.embeddings)} tokens, one column a token"
             raise refusal("VocabularyProblem", "counts", rule, f"shape {counts.shape}")
         if not np.diff(counts.indptr).all():
@@ -376,16 +400,14 @@ def _row_space(rows: Vector) -> Vector | None:
     return None if rank in (0, rows.shape[1]) else basis[:rank]
 
 
-def check_scores(owner: str, scores: Any, bags: Bags) -> None:
-    """One finite number a token."""
-    if np.shape(scores) != (len(bags.rows),) or not np.isfinite(scores).all():
-        rule = f"be one finite number for each of the {len(bags.rows)} tokens"
-        raise refusal(owner, "scores", rule, scores, "scores_of(labels, values, v) makes them")
+def read_scores(owner: str, scores: Any, bags: Bags) -> Vector:
+    """(N,) one finite number a token, in any form that `Bags.per_token` reads."""
+    return bags.per_token(scores, owner, cure="scores_of(labels, values, v) makes them")
 
 
 def labels_of(owner: str, labels: Any, size: int) -> Vector:
     """(n,) checked: -1 or +1."""
-    y = np.asarray(labels, np.float64)
-    if y.shape != (size,) or not (np.abs(y) == 1).all():
+    y = floats(labels)
+    if y is None or y.shape != (size,) or not (np.abs(y) == 1).all():
         raise refusal(owner, "labels", f"be -1 or +1 for each of the {size} bags", labels)
     return y

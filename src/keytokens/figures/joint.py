@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import root
 
 from ..core.bags import Vector
 from ..core.directions import angle
-from ..core.selection_loss import Blocks, JointProblem
+from ..core.selection_loss import JointProblem
 from ..optim import Normalised
 from ..paths import joint_path
 from ..svm import MarginProblem, label_svm, relaxed_problem, solve
@@ -70,24 +69,8 @@ def answers(problem: JointProblem) -> Table:
 
 def path_angles(problem: JointProblem, balls: list[tuple[float, float]], starts: int = 12) -> Table:
     """Degrees of p on the joint regularisation path, |v| <= r and |p| <= R."""
-    found = [_polished(problem, joint_path(problem, [R], r / R, starts)[0].blocks) for r, R in balls]
+    found = [angle(joint_path(problem, [R], r / R, starts)[0].p) for r, R in balls]
     return table(r=[r for r, _ in balls], R=[R for _, R in balls], degrees=found)
-
-
-def _polished(problem: JointProblem, blocks: Blocks) -> float:
-    """Degrees of p where both gradients are radial, from a minimum that is known to the digits of the loss.
-
-    The loss is so flat along the sphere of p that it fixes the angle to 0.03 degrees only; the gradient has all digits.
-    """
-    sizes = [float(np.linalg.norm(block)) for block in blocks]
-
-    def sideways(turns: Vector) -> list[float]:
-        here = tuple(r * np.array([np.cos(a), np.sin(a)]) for r, a in zip(sizes, turns, strict=True))
-        downs = problem.descent(problem.read(here), here)
-        return [float(down.unit @ [-np.sin(a), np.cos(a)]) for down, a in zip(downs, turns, strict=True)]
-
-    found = root(sideways, np.radians(list(map(angle, blocks))), tol=1e-13)
-    return float(np.degrees(found.x[1]))
 
 
 def draw_joint(

@@ -22,10 +22,22 @@ import numpy as np
 from ..core.margin_losses import Scaled, log_abs
 from ..core.selection_loss import Blocks, Problem, Reading, Vector
 from ..errors import refusal
-from ..validate import check_number
+from ..validate import check_number, floats
 from .loop import Status
 
-__all__ = ["Descent", "DescentState", "Growing", "Normalised", "Plain", "Point", "Polyak", "Step", "power", "blocks_of"]
+__all__ = [
+    "Descent",
+    "DescentState",
+    "Growing",
+    "Normalised",
+    "Plain",
+    "Point",
+    "Polyak",
+    "Step",
+    "blocks_of",
+    "check_problem",
+    "power",
+]
 
 Schedule = float | Callable[[int], float]
 
@@ -176,6 +188,8 @@ def power(eta: float, a: float) -> Callable[[int], float]:
     >>> power(2.0, 0.75)(16)
     0.25
     """
+    check_number("power", "eta", eta, 0.0, above=True)
+    check_number("power", "a", a, 0.0)
     return lambda t: float(eta * t**-a)
 
 
@@ -204,6 +218,14 @@ class Descent:
     step_rule: Step
     norm: float = np.inf  # of the attention's parameter: stop there
 
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        check_problem(owner, self.problem)
+        if not callable(getattr(self.step_rule, "lengths", None)) or isinstance(self.step_rule, type):
+            raise refusal(owner, "step_rule", "be a step rule", self.step_rule, "for example Normalised(0.1)")
+        if self.norm != np.inf:
+            check_number(owner, "norm", self.norm, 0.0, above=True)
+
     def init(self, start: Vector | Sequence[Vector]) -> DescentState:
         return DescentState(self.problem, blocks_of("Descent", self.problem, start), 0)
 
@@ -224,10 +246,19 @@ class Descent:
         return Status.FAR_ENOUGH if state.norm >= self.norm else None
 
 
+def check_problem(owner: str, problem: Any) -> None:
+    if not callable(getattr(problem, "descent", None)) or isinstance(problem, type):
+        raise refusal(owner, "problem", "have a descent, as CrossProblem has", problem)
+
+
 def blocks_of(owner: str, problem: Problem, start: Vector | Sequence[Vector]) -> Blocks:
-    """One array, or a tuple of arrays, as blocks of the problem's shapes."""
-    given: tuple[Any, ...] = tuple(start) if isinstance(start, tuple) else (start,)
-    blocks = tuple(np.array(block, np.float64) for block in given)
+    """One array or list, or several of them in a tuple or list, as blocks of the problem's shapes: copies."""
+    several = isinstance(start, tuple) or (isinstance(start, list) and len(problem.shapes) > 1)
+    read = tuple(map(floats, start)) if several else (floats(start),)
+    blocks = tuple(np.array(block) for block in read if block is not None)
+    if len(blocks) < len(read):
+        rule = "be numbers in the shapes of the trained parameters, " + ", ".join(map(str, problem.shapes))
+        raise refusal(owner, "start", rule, start)
     shapes = tuple(block.shape for block in blocks)
     if shapes != problem.shapes:
         rule = "have the shapes of the trained parameters, " + ", ".join(map(str, problem.shapes))

@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 
 from ..core.selection_loss import Blocks, Problem, Vector
 from ..validate import check_number
-from .descents import Point, blocks_of
+from .descents import Point, blocks_of, check_problem
 from .loop import Outcome, Status, run
 
 __all__ = ["Flow", "FlowState", "flow"]
@@ -45,9 +45,11 @@ class Flow:
     most_evaluations: int = 5_000  # of one piece
 
     def __post_init__(self) -> None:
+        check_problem("Flow", self.problem)
         check_number("Flow", "norm", self.norm, 0.0, above=True)
         check_number("Flow", "growth", self.growth, 0.0, above=True)
         check_number("Flow", "tolerance", self.tolerance, 0.0, above=True)
+        check_number("Flow", "most_evaluations", self.most_evaluations, 1, whole=True)
 
     def init(self, start: Vector | Sequence[Vector]) -> FlowState:
         return FlowState(self.problem, blocks_of("Flow", self.problem, start), 0)

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import refusal
 from ..parallel import on_own_pages, over_spans
+from ..validate import floats
 from .loop import Status
 
 __all__ = ["LBFGS", "LBFGSState", "Spares"]
@@ -87,6 +89,10 @@ class LBFGS:
     spares: Spares = field(default_factory=Spares)
 
     def init(self, start: Vector) -> LBFGSState:
+        start = start if isinstance(start, np.ndarray) and start.dtype.kind == "f" else _read(start)
+        if start.shape != np.shape(self.inverse_hessian) or not np.isfinite([start.min(), start.max()]).all():
+            size = f"a finite start for each of the {np.size(self.inverse_hessian)} entries of the diagonal"
+            raise refusal("LBFGS", "start", f"be {size}", start)
         value, gradient = self.objective(start)
         return LBFGSState(start, value, gradient, [], 1, value)
 
@@ -198,6 +204,13 @@ class LBFGS:
 
         curvature, size = functools.reduce(operator.add, over_spans(some, len(s), self.threads))
         return s, y, float(1 / curvature) if curvature > 1e-16 * size else 0.0
+
+
+def _read(start: Any) -> Vector:
+    given = floats(start)
+    if given is None:
+        raise refusal("LBFGS", "start", "be a vector of numbers", start)
+    return np.array(given)
 
 
 def _same_type(like: Vector, number: float) -> Any:

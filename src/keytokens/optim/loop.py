@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
+from ..errors import refusal
+from ..validate import check_number
+
 __all__ = ["Method", "Outcome", "Status", "go_on", "run"]
 
 
@@ -73,6 +76,13 @@ def run(
     >>> run(Halving(), 1.0, max_steps=2).status.name
     'OUT_OF_STEPS'
     """
+    if isinstance(method, type) or not all(
+        callable(getattr(method, name, None)) for name in ("init", "step", "verdict")
+    ):
+        raise refusal("run", "method", "have init, step and verdict", method, "for example Descent or Flow")
+    check_number("run", "max_steps", max_steps, 0, whole=True)
+    if watch is not None and not callable(watch):
+        raise refusal("run", "watch", "be a function of a state or None", watch)
     return go_on(method, method.init(start), max_steps, watch)
 
 

@@ -20,7 +20,6 @@ import numpy as np
 from ..core.lq import check_exponent, conjugate, mirror, norm
 from ..core.margin_losses import log_abs
 from ..core.selection_loss import Blocks, Vector
-from ..errors import refusal
 from .descents import Descent, DescentState, blocks_of
 
 __all__ = ["MirrorDescent", "MirrorState"]
@@ -67,10 +66,7 @@ class MirrorDescent(Descent):
 
     def __post_init__(self) -> None:
         check_exponent("MirrorDescent", self.q)
-        if not callable(getattr(self.problem, "descent", None)):
-            raise refusal("MirrorDescent", "problem", "have a descent, as CrossProblem has", self.problem)
-        if not callable(getattr(self.step_rule, "lengths", None)):
-            raise refusal("MirrorDescent", "step_rule", "be a step rule", self.step_rule, "for example Normalised(0.1)")
+        super().__post_init__()
 
     def init(self, start: Vector | Sequence[Vector]) -> MirrorState:
         blocks = blocks_of("MirrorDescent", self.problem, start)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.bags import indices
 from ..core.selection_loss import Index, Vector
 from ..errors import refusal
+from ..validate import array_of, check_number
 from .descents import Point
 
 __all__ = ["Recorder", "Trajectory", "log_spaced"]
@@ -50,7 +52,9 @@ class Trajectory:
 
         1 - u'w = |u - w|^2 / 2 for unit vectors keeps its digits where u'w rounds to 1.
         """
-        w = np.asarray(target, np.float64)
+        w = array_of("Trajectory", "target", target, self.direction.shape[1:])
+        if not w.any():
+            raise refusal("Trajectory", "target", "be a direction other than 0", target)
         away = self.direction - w / np.linalg.norm(w)
         return np.sum(away.reshape(len(self), -1) ** 2, axis=1) / 2
 
@@ -61,6 +65,8 @@ def log_spaced(last: int, per_decade: int = 10) -> Index:
     >>> log_spaced(1000, 2).tolist()
     [0, 1, 3, 10, 32, 100, 316, 1000]
     """
+    check_number("log_spaced", "last", last, 0, whole=True)
+    check_number("log_spaced", "per_decade", per_decade, 1, whole=True)
     if last < 1:
         return np.array([0])
     count = int(np.ceil(per_decade * np.log10(last))) + 1
@@ -88,7 +94,10 @@ class Recorder:
     _rows: list[dict[str, Any]] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self._wanted = None if self.steps is None else frozenset(int(t) for t in self.steps)
+        steps = np.zeros(0, int) if self.steps is None else _listed(self.steps)
+        if steps.ndim != 1 or (steps.size and steps.dtype.kind not in "iu"):
+            raise refusal("Recorder", "steps", "be whole numbers, or None for every step", self.steps)
+        self._wanted = None if self.steps is None else frozenset(steps.tolist())
 
     def __call__(self, state: Point) -> None:
         if self._wanted is None or state.t in self._wanted:
@@ -100,6 +109,10 @@ class Recorder:
             raise refusal("Recorder", "steps", "hold a step that the run has made", "no recorded step")
         columns: dict[str, NDArray[Any]] = {key: np.array([row[key] for row in self._rows]) for key in self._rows[0]}
         return Trajectory(**columns)
+
+
+def _listed(steps: Any) -> NDArray[Any]:
+    return indices(list(steps) if isinstance(steps, Iterable) else steps)
 
 
 def _row(state: Point) -> dict[str, Any]:

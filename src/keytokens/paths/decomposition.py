@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..core.bags import Vector
 from ..core.heads import HeadProblem, Limit
-from ..core.margin_losses import MarginLoss
+from ..core.margin_losses import MarginLoss, check_loss
 from ..errors import refusal
-from ..validate import check_number
+from ..validate import check_number, floats
 
 __all__ = ["Decomposition", "Falls", "decomposition", "falls"]
 
@@ -65,8 +66,8 @@ class Decomposition:
     eps: float
 
     def __post_init__(self) -> None:
-        nu = np.asarray(self.nu, np.float64)
-        if nu.ndim != 1 or not len(nu) or not (np.isfinite(nu) & (nu > 0)).all():
+        nu = floats(self.nu)
+        if nu is None or nu.ndim != 1 or not len(nu) or not (np.isfinite(nu) & (nu > 0)).all():
             raise refusal("Decomposition", "nu", "be finite numbers above 0, one a bag", self.nu)
         check_number("Decomposition", "C", self.C, 0.0)
         check_number("Decomposition", "eps", self.eps, 0.0, above=True)
@@ -88,8 +89,14 @@ class Decomposition:
         rho = -2 (1 + 1/delta) log(C_plus / C_minus).
         """
         check_number("Decomposition.rho", "delta", delta, 0.0, above=True)
+        check_loss("Decomposition.rho", loss)
         low, high = self.log_constants(loss)
         return -2 * (1 + 1 / delta) * max(high - low, 1e-300)  # below 0 also where both constants are one
+
+
+def _check_problem(owner: str, problem: Any) -> None:
+    if not isinstance(problem, HeadProblem):
+        raise refusal(owner, "problem", "be a HeadProblem", problem, "HeadProblem.of makes one")
 
 
 def falls(problem: HeadProblem) -> Falls | None:
@@ -100,6 +107,7 @@ def falls(problem: HeadProblem) -> Falls | None:
     >>> bool((found.least <= found.most).all())
     True
     """
+    _check_problem("falls", problem)
     if problem.limit is not Limit.EXACT:
         return None
     found, nu = [], []
@@ -128,6 +136,7 @@ def decomposition(problem: HeadProblem) -> Decomposition:
     >>> found.nu.round(6).tolist(), bool(found.eps > 0)
     ([0.761594], True)
     """
+    _check_problem("decomposition", problem)
     known = falls(problem)
     if known is None:
         seen = f"head {problem.head.name!r}, limit {problem.limit.name}"

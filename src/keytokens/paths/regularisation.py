@@ -14,12 +14,15 @@ from enum import Enum
 import numpy as np
 
 from ..core.bags import Vector
-from ..core.selection_loss import Blocks, JointProblem, SelectionProblem
+from ..core.selection_loss import Blocks, JointProblem, SelectionProblem, scores_of
 from ..errors import NotSeparable, refusal
+from ..parallel import one_blas_thread
 from ..svm import MarginProblem, solve
-from .ball import check_radii, log_gap, lower_inside, on_spheres
+from ..validate import floats
+from .ball import STATIONARY, BallProblem, check_path, log_gap, lowest, on_spheres, settled, shorter
 
-__all__ = ["PathPoint", "Proof", "joint_path", "regularisation_path"]
+__all__ = ["PathPoint", "Proof", "joint_path", "point_of", "regularisation_path"]
+
 
 SCAN_TOLERANCE = 1e-4  # in log(L - L*)
 MOST_INTERVALS = 50_000
@@ -45,8 +48,8 @@ class PathPoint:
     >>> from keytokens.core.bags import Bags
     >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
     >>> (point,) = regularisation_path(problem, [5.0])
-    >>> point.p.round(9).tolist(), point.proof.name
-    ([5.0], 'CLOSED')
+    >>> point.p.round(9).tolist(), point.proof.name, point.converged
+    ([5.0], 'CLOSED', True)
     """
 
     radius: float
@@ -54,6 +57,12 @@ class PathPoint:
     log_gap: float  # log(L - L*)
     inside: bool  # the minimum lies inside the ball, not on its sphere
     proof: Proof
+    residual: float  # the part of the descent that could still be followed within the ball, 0 at a minimum
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residual is at most 1e-8: where not, the point is no minimum, only the best that was found."""
+        return self.residual <= STATIONARY
 
     @property
     def p(self) -> Vector:
@@ -64,6 +73,7 @@ class PathPoint:
         return self.p / np.linalg.norm(self.p)
 
 
+@one_blas_thread()  # many small products, that threads would only slow down
 def regularisation_path(
     problem: SelectionProblem, radii: Sequence[float], starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:
@@ -75,13 +85,16 @@ def regularisation_path(
     >>> [bool(abs(np.linalg.norm(point.p) - point.radius) < 1e-6) for point in path]
     [True, True]
     """
-    check_radii("regularisation_path", radii)
+    radii = check_path("regularisation_path", problem, SelectionProblem, radii, starts, seed)
     rng = np.random.default_rng(seed)
     begin = _margin_directions(problem) + [(rng.normal(size=problem.keys.dim),) for _ in range(starts)]
+    if not begin:
+        rule = "be at least 1 where no direction separates the best tokens"
+        raise refusal("regularisation_path", "starts", rule, starts)
     path: list[PathPoint] = []
     for radius in radii:
         before = [path[-1].blocks] if path else []
-        path.append(_best_on_ball(problem, float(radius), [*before, *begin]))
+        path.append(_best_on_ball(problem, radius, [*before, *begin]))
     return path
 
 
@@ -92,19 +105,24 @@ def _best_on_ball(problem: SelectionProblem, radius: float, starts: list[Blocks]
         away = keys.rows[best] - keys.rows[other]
         if np.linalg.norm(away) > 0 and best != other:
             p = radius * away / np.linalg.norm(away)
-            return PathPoint(radius, (p,), log_gap(problem, (p,)), False, Proof.CLOSED)
-    found = min((on_spheres(problem, (radius,), start) for start in starts), key=lambda one: one[0])
-    proof = Proof.STARTS
-    if keys.dim == 2:
-        scanned = _scan(problem, radius, found[1][0])
-        if scanned is not None:
-            found, proof = min([found, on_spheres(problem, (radius,), (scanned,))], key=lambda one: one[0]), Proof.SCAN
-    inner = lower_inside(problem, radius, found)
-    if inner is not None:
-        return PathPoint(radius, inner[1], inner[0], True, Proof.STARTS)
-    return PathPoint(radius, found[1], found[0], False, proof)
+            return point_of(problem, (radius,), (p,), Proof.CLOSED)
+    found = lowest(problem, (radius,), starts)
+    scanned = _scan(problem, radius, found[1][0]) if keys.dim == 2 else None
+    if scanned is None:
+        return point_of(problem, (radius,), found[1], Proof.STARTS)
+    found = min([found, on_spheres(problem, (radius,), (scanned,))], key=lambda one: one[0])
+    return point_of(problem, (radius,), found[1], Proof.SCAN)
 
 
+def point_of(problem: BallProblem, radii: tuple[float, ...], found: Blocks, proof: Proof) -> PathPoint:
+    """The stationary point near one that was found."""
+    value, blocks, residual = settled(problem, radii, found)
+    inside = any(shorter(block, r) for block, r in zip(blocks, radii, strict=True))
+    proof = Proof.STARTS if inside and proof is Proof.SCAN else proof  # which knows the sphere only
+    return PathPoint(radii[-1], blocks, value, inside, proof, residual)
+
+
+@one_blas_thread()
 def joint_path(
     problem: JointProblem, radii: Sequence[float], ratio: float, starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:
@@ -117,19 +135,29 @@ def joint_path(
     >>> round(float(np.linalg.norm(p)), 6), point.proof.name
     (20.0, 'STARTS')
     """
-    check_radii("joint_path", radii)
-    if not ratio > 0:
+    radii = check_path("joint_path", problem, JointProblem, radii, starts, seed)
+    given = floats(ratio)
+    if given is None or given.shape or not 0 < given < np.inf:
         raise refusal("joint_path", "ratio", "be a number above 0", ratio)
+    if not starts:
+        raise refusal("joint_path", "starts", "be at least 1", starts)
     rng = np.random.default_rng(seed)
     sizes = (problem.values.dim, problem.keys.dim)
     begin: list[Blocks] = [tuple(rng.normal(size=size) for size in sizes) for _ in range(starts)]
     path: list[PathPoint] = []
     for radius in radii:
         before = [path[-1].blocks] if path else []
-        balls = (ratio * float(radius), float(radius))
-        value, blocks = min((on_spheres(problem, balls, one) for one in [*before, *begin]), key=lambda one: one[0])
-        path.append(PathPoint(float(radius), blocks, value, False, Proof.STARTS))
+        balls = (ratio * radius, radius)
+        path.append(point_of(problem, balls, _turned(problem, balls, [*before, *begin]), Proof.STARTS))
     return path
+
+
+def _turned(problem: JointProblem, balls: tuple[float, float], starts: list[Blocks]) -> Blocks:
+    """Both together, then p for that head by itself: beside what v does to log L, what p does is lost in rounding."""
+    _, (v, p) = lowest(problem, balls, starts)
+    alone = SelectionProblem(problem.keys, scores_of(problem.labels, problem.values, v), problem.loss)
+    begin = [(p,), *_margin_directions(alone), *((start[1],) for start in starts)]
+    return v, *lowest(alone, balls[1:], begin)[1]
 
 
 def _margin_directions(problem: SelectionProblem) -> list[Blocks]:

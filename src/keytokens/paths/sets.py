@@ -22,11 +22,11 @@ import numpy as np
 from ..core.heads import HeadProblem, Limit
 from ..core.selection_loss import Blocks
 from ..errors import NotSeparable, refusal
+from ..parallel import one_blas_thread
 from ..svm import MarginSolution, SetSolution, solve_set_valued
-from ..validate import check_number
-from .ball import BelowLimit, check_radii, lower_inside, on_spheres
+from .ball import BelowLimit, check_path, lowest
 from .decomposition import Falls, falls
-from .regularisation import PathPoint, Proof
+from .regularisation import PathPoint, Proof, point_of
 
 __all__ = ["SetPath", "SetPoint", "set_path"]
 
@@ -73,6 +73,7 @@ class SetPath:
     bounds: Falls | None
 
 
+@one_blas_thread()
 def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> SetPath:
     """The best p within each ball, from random starts, the max-margin solutions and the ball before.
 
@@ -82,8 +83,7 @@ def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, see
     >>> sorted(solution.p.item() for solution in path.target.solutions), path.points[0].distance
     ([-1.0, 1.0], 0.0)
     """
-    check_radii("set_path", radii)
-    check_number("set_path", "starts", starts, 0, whole=True)
+    radii = check_path("set_path", problem, HeadProblem, radii, starts, seed)
     target = _target(problem)
     bounds = falls(problem)
     begin: list[Blocks] = [(one.p,) for one in target.solutions] if target else []
@@ -91,16 +91,16 @@ def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, see
     if not begin:
         raise refusal("set_path", "starts", "be at least 1 where no direction separates the sets", starts)
     points: list[SetPoint] = []
-    for radius in map(float, radii):
+    for radius in radii:
         before = [points[-1].blocks] if points else []
         try:
-            value, blocks, inside = _best(problem, radius, [*before, *begin])
+            found = point_of(problem, (radius,), lowest(problem, (radius,), [*before, *begin])[1], Proof.STARTS)
         except BelowLimit as below:
             gap = problem.gap(problem.read(below.blocks))
             seen = f"log(L* - L) = {gap.log:.6g} at p = {below.blocks[0].round(6).tolist()}"
             rule = "have optimal sets: no attention may be better than all of it on the sets"
             raise refusal("set_path", "problem", rule, seen, "give other sets") from None
-        points.append(_point(problem, radius, (value, blocks, inside), target, bounds))
+        points.append(_point(problem, found, target, bounds))
     return SetPath(tuple(points), target, problem.limit, bounds)
 
 
@@ -111,30 +111,19 @@ def _target(problem: HeadProblem) -> SetSolution | None:
         return None
 
 
-def _best(problem: HeadProblem, radius: float, starts: list[Blocks]) -> tuple[float, Blocks, bool]:
-    found = min((on_spheres(problem, (radius,), start) for start in starts), key=lambda one: one[0])
-    inner = lower_inside(problem, radius, found)
-    return (*found, False) if inner is None else (*inner, True)
-
-
-def _point(
-    problem: HeadProblem,
-    radius: float,
-    found: tuple[float, Blocks, bool],
-    target: SetSolution | None,
-    bounds: Falls | None,
-) -> SetPoint:
-    value, blocks, inside = found
-    nearest = min(target.solutions, key=lambda one: one.distance(blocks[0])) if target else None
-    lower, turn = -math.inf, None
+def _point(problem: HeadProblem, found: PathPoint, target: SetSolution | None, bounds: Falls | None) -> SetPoint:
+    nearest = min(target.solutions, key=lambda one: one.distance(found.p)) if target else None
+    lower, turn, proof = -math.inf, None, Proof.STARTS
     if bounds is not None:
+        proof = Proof.BOUNDED
         log_least, _ = bounds.log_constants(problem.loss)
         log_widest = math.log(max(len(tokens) for tokens in problem.sets))
-        far = radius * target.margin if target else 0.0
+        far = found.radius * target.margin if target else 0.0
         lower = log_least - float(np.logaddexp(0.0, log_widest + far))
-        turn = _turn(problem, radius, target, value - log_least, log_widest) if target else None
-    proof = Proof.STARTS if bounds is None else Proof.BOUNDED
-    return SetPoint(radius, blocks, value, inside, proof, nearest, lower, turn)
+        turn = _turn(problem, found.radius, target, found.log_gap - log_least, log_widest) if target else None
+    return SetPoint(
+        found.radius, found.blocks, found.log_gap, found.inside, proof, found.residual, nearest, lower, turn
+    )
 
 
 def _turn(problem: HeadProblem, radius: float, target: SetSolution, log_q: float, log_widest: float) -> float | None:

@@ -18,6 +18,7 @@ from scipy.linalg import lstsq
 
 from ..core.bags import Bags, flat_sets
 from ..errors import refusal
+from ..validate import floats
 from .matrix import Kronecker, MatrixSolution, factors, solve_matrix, tied_matrix_problem
 from .solution import NotSolved
 
@@ -31,12 +32,14 @@ KEPT, LOST = 1e-3, 1e-6  # attention above and at most: between them a run has n
 def attended_sets(values: Any, attention: Any) -> list[set[int]] | None:
     """The tokens of each bag with attention above 1e-3; None where a token is in between or none is at most 1e-6.
 
+    The attention as one number a token: flat, an array (n, T), or a list with a list for each bag.
+
     >>> bags = Bags.of([[[0.0], [1.0], [2.0]]])
     >>> attended_sets(bags, np.array([0.4, 0.6, 1e-9])), attended_sets(bags, np.array([0.5, 0.5, 1e-4]))
     ([{0, 1}], None)
     """
     bags = Bags.of(values, "attended_sets", "values")
-    shares = _numbers("attended_sets", "attention", attention, len(bags.rows))
+    shares = bags.per_token(attention, "attended_sets", "attention")
     if not (shares >= 0).all() or not np.allclose(bags.sum(shares), 1.0, rtol=0, atol=KEPT):
         raise refusal("attended_sets", "attention", "be shares of at least 0 that sum to 1 in each bag", attention)
     kept = shares > KEPT
@@ -60,10 +63,11 @@ class MultiToken:
 
     def length(self, W: Vector) -> float:
         """R = argmin |W_fin + R W_dir - W|; 0 where all tokens are kept, so that W_dir = 0."""
-        if np.shape(W) != self.finite.shape:
-            raise refusal("MultiToken", "W", f"be a matrix of shape {self.finite.shape}", f"shape {np.shape(W)}")
+        given = floats(W)
+        if given is None or given.shape != self.finite.shape or not np.isfinite(given).all():
+            raise refusal("MultiToken", "W", f"be a matrix of shape {self.finite.shape}, finite", W)
         size = float(np.vdot(self.direction.p, self.direction.p))
-        return float(np.vdot(W - self.finite, self.direction.W)) / size if size else 0.0
+        return float(np.vdot(given - self.finite, self.direction.W)) / size if size else 0.0
 
     def prediction(self, W: Vector) -> Vector:
         """W_fin + R W_dir, R fitted to W."""
@@ -83,7 +87,7 @@ def multi_token_svm(
     """
     owner = "multi_token_svm"
     bags = Bags.of(values, owner, "values")
-    shares = _numbers(owner, "log_attention", log_attention, len(bags.rows))
+    shares = bags.per_token(log_attention, owner, "log_attention", least=-np.inf)
     bag, token = flat_sets(owner, "sets", sets, bags.sizes, "bag")
     kept = shares[bags.starts[bag] + token]
     if not np.isfinite(kept).all():
@@ -93,17 +97,6 @@ def multi_token_svm(
     listed = tuple(tuple(token[bag == i].tolist()) for i in range(len(bags)))
     problem = tied_matrix_problem(bags, queries, listed)
     return MultiToken(listed, solve_matrix(problem), _shortest(factors(owner, problem)[1], wanted))
-
-
-def _numbers(owner: str, name: str, given: Any, size: int) -> Vector:
-    """(size,) as numbers, one a token."""
-    try:
-        numbers = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise refusal(owner, name, f"be one number for each of the {size} tokens", given) from None
-    if numbers.shape != (size,):
-        raise refusal(owner, name, f"be one number for each of the {size} tokens", f"shape {numbers.shape}")
-    return numbers
 
 
 def _shortest(ties: Kronecker, wanted: Vector) -> Vector:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..core.bags import LARGEST, Bags, flat_sets
+from ..core.bags import LARGEST, Bags, flat_sets, indices
 from ..errors import refusal
+from ..validate import Seen, floats
 from .rows import Dense, Differences, Rows
 
 __all__ = ["MarginProblem", "check_problem"]
@@ -26,7 +27,9 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class MarginProblem:
-    """min 1/2 |p|^2 subject to A p >= b and C p = 0.
+    """min 1/2 |p|^2 subject to A p >= b and C p = 0; made by the class methods, which check what they are given.
+
+    Keys are an array (n, T, d), a list of arrays (T_i, d) or `Bags`; a selection is one index a bag.
 
     `names` (m, 2) says where a row comes from: (bag, losing token), or (winning, losing) token of a vocabulary.
     """
@@ -147,10 +150,9 @@ def check_problem(owner: str, problem: Any) -> None:
 
 
 def _matrix(owner: str, name: str, values: Any) -> Vector:
-    try:
-        matrix = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise refusal(owner, name, "be a matrix of numbers", values) from None
+    matrix = floats(values)
+    if matrix is None:
+        raise refusal(owner, name, "be a matrix of numbers", values)
     if matrix.ndim != 2 or matrix.shape[1] < 1:
         raise refusal(owner, name, "be a matrix with at least one column", f"shape {matrix.shape}")
     if not np.isfinite(matrix).all():
@@ -162,10 +164,10 @@ def _matrix(owner: str, name: str, values: Any) -> Vector:
 
 
 def _bounds(owner: str, b: Any, m: int) -> Vector:
-    try:
-        bounds = np.array(np.broadcast_to(np.asarray(b, np.float64), (m,)))
-    except (TypeError, ValueError):
-        raise refusal(owner, "b", f"be a number or one number for each of the {m} rows", b) from None
+    given = floats(b)
+    if given is None or given.shape not in ((), (1,), (m,)):
+        raise refusal(owner, "b", f"be a number or one number for each of the {m} rows", b)
+    bounds = np.array(np.broadcast_to(given, (m,)))
     if not (np.isfinite(bounds) & (bounds >= 0)).all():
         raise refusal(owner, "b", "be finite and at least 0: 1, or 0 for a relaxed row", b)
     return bounds
@@ -174,7 +176,7 @@ def _bounds(owner: str, b: Any, m: int) -> Vector:
 def _relaxed(owner: str, relaxed: Any, n: int) -> NDArray[np.bool_]:
     if relaxed is None:
         return np.zeros(n, bool)
-    loose = np.asarray(relaxed)
+    loose = indices(relaxed)
     if loose.shape != (n,) or loose.dtype != np.bool_:
         raise refusal(owner, "relaxed", f"be one boolean for each of the {n} bags", relaxed)
     return loose
@@ -187,8 +189,8 @@ def _counts(owner: str, counts: Any, V: int) -> sparse.csr_array[Any]:
         raise refusal(owner, "counts", "be a sparse matrix of counts", counts) from None
     if matrix.ndim != 2 or matrix.shape[1] != V:
         raise refusal(owner, "counts", f"have {V} columns, one for each row of `E`", f"shape {matrix.shape}")
-    if not (matrix.data >= 0).all():
-        raise refusal(owner, "counts", "be at least 0", "a negative entry or nan")
+    if matrix.dtype.kind not in "biuf" or not ((matrix.data >= 0) & (matrix.data < np.inf)).all():
+        raise refusal(owner, "counts", "be at least 0 and finite", Seen("a negative entry, inf or nan"))
     matrix = matrix.copy()
     matrix.sum_duplicates()
     matrix.eliminate_zeros()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.directions import misalignment
 from ..errors import KeyTokensError, refusal
+from ..validate import array_of, floats
 from .problem import MarginProblem
 
 __all__ = ["TIGHT", "MarginSolution", "NotSolved", "Witness"]
@@ -53,8 +55,10 @@ class MarginSolution:
         """1/|p|: how far, in the direction of p, winners stand above losers. inf where nothing needs separating."""
         return 1 / self.norm if self.p.any() else float("inf")
 
-    def distance(self, q: Vector) -> float:
+    def distance(self, q: Any) -> float:
         """1 - cos between a direction q and p; 0 where p = 0, since any direction will do."""
+        given = floats(q)
+        q = array_of("distance", "q", q if given is None else given.ravel(), (len(self.p),))
         if not self.p.any() or not q.any():
             return float(self.p.any())
         return misalignment(q, self.p)

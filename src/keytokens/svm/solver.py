@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lstsq, qr, svd
 
+from ..core.bags import indices
 from ..errors import NotSeparable, refusal
 from ..parallel import one_blas_thread
 from ..validate import check_number
@@ -241,7 +242,8 @@ def _given_rows(problem: MarginProblem, start: MarginSolution | Index | None) ->
     if start is None:
         return np.zeros(0, np.intp)
     if not isinstance(start, MarginSolution):
-        rows = np.unique(np.asarray(start))
+        given = indices(start)
+        rows = np.unique(given) if given.dtype.kind in "iu" or not given.size else np.full(1, -1)
     elif problem.names is None or start.problem.names is None:
         rows = np.flatnonzero(start.lam)
     else:

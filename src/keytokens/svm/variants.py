@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.bags import Bags, flat_sets
+from ..core.bags import Bags, flat_sets, indices
 from ..errors import NotSeparable, refusal
-from ..validate import check_number
+from ..validate import check_number, floats
 from .problem import MarginProblem
 from .rows import Dense
 from .solution import MarginSolution
@@ -33,11 +33,11 @@ def label_svm(features: Any, labels: Any) -> MarginSolution:
     >>> np.abs(solution.p).round(12).tolist(), solution.support.tolist()
     ([0.0, 1.0], [0, 1])
     """
-    Y = np.asarray(labels)
     problem = MarginProblem.from_rows(features)
-    if Y.shape != (len(problem),) or not np.isin(Y, [-1, 1]).all():
+    Y = floats(labels)
+    if Y is None or Y.shape != (len(problem),) or not np.isin(Y, [-1, 1]).all():
         raise refusal("label_svm", "labels", f"be 1 or -1 for each of the {len(problem)} features", labels)
-    return solve(MarginProblem.from_rows(Y[:, None] * np.asarray(features, np.float64)))
+    return solve(MarginProblem.from_rows(Y[:, None] * problem.rows(np.arange(len(problem)))))
 
 
 def relaxed_problem(keys: Any, selection: Sequence[int] | Index, support: Sequence[int] | Index) -> MarginProblem:
@@ -47,7 +47,8 @@ def relaxed_problem(keys: Any, selection: Sequence[int] | Index, support: Sequen
     [0.0, 1.0]
     """
     bags = Bags.of(keys, "relaxed_problem")
-    chosen = np.asarray(support)
+    bags.chosen(selection, "relaxed_problem")
+    chosen = indices(support)
     whole = chosen.dtype.kind in "iu" or not chosen.size
     if chosen.ndim != 1 or not whole or not ((chosen >= 0) & (chosen < len(bags))).all():
         raise refusal("relaxed_problem", "support", f"be indices of bags, below {len(bags)}", support)
@@ -68,9 +69,11 @@ def solve_relaxed(
     >>> [solution.p.round(9).tolist() for solution in path]
     [[1.25, 0.25], [1.125, 0.125], [1.0, 0.0]]
     """
-    problem = relaxed_problem(keys, selection, support)
-    levels = np.asarray(bounds, np.float64)
-    if levels.ndim != 1 or not (np.isfinite(levels) & (levels >= 0)).all():
+    bags = Bags.of(keys, "solve_relaxed")
+    bags.chosen(selection, "solve_relaxed")
+    problem = relaxed_problem(bags, selection, support)
+    levels = floats(bounds)
+    if levels is None or levels.ndim != 1 or not (np.isfinite(levels) & (levels >= 0)).all():
         raise refusal("solve_relaxed", "bounds", "be finite numbers of at least 0", bounds)
     solutions: list[MarginSolution] = []
     for level in levels:
@@ -124,6 +127,7 @@ def solve_set_valued(
     # A set that is the whole bag asks for nothing: any of its tokens will do.
     winners = [w[:1] if len(w) == size else w for w, size in zip(winners, bags.sizes, strict=True)]
     choices = prod(len(w) for w in winners)
+    check_number("solve_set_valued", "limit", limit, 1, whole=True)
     if choices > limit:
         cure = "make the sets smaller, or raise `limit` and wait"
         raise refusal("solve_set_valued", "sets", f"allow at most {limit} choices of winners", choices, cure)
