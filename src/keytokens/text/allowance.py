@@ -11,8 +11,8 @@ class Allowance:
     def words(self, n: int) -> None:
         """There are so many different words."""
 
-    def grams(self, n: int) -> None:
-        """There are so many different n-grams more, of one length."""
+    def grams(self, n: int, longer: int) -> None:
+        """There are so many different n-grams more, of one length; those of so many greater lengths come after."""
 
     def keep(self, n_tokens: int) -> int:
         """How many of the tokens to keep."""

@@ -21,7 +21,7 @@ from .words import MASK_KEY, Words, read_words
 
 __all__ = ["Piece", "Reading", "most_frequent_first", "number_texts", "rank_of", "read_piece"]
 
-_WAITING = 1 << 22  # keys that may wait before they are merged
+_WAITING = 1 << 20  # keys that may wait before they are merged: a merge takes some hundred bytes for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +110,13 @@ class _WordTable:
     def __init__(self) -> None:
         self.waiting: list[tuple[Keys, NDArray[np.int64], Ids]] = []
         self.size = 0
+        self.most = _WAITING
         self.origin = np.empty(0, np.int32)
 
     def add(self, reading: Reading, at: int) -> None:
         self.waiting.append((reading.keys, reading.times.astype(np.int64), np.full(len(reading.keys), at, np.int32)))
         self.size += len(reading.keys)
-        if self.size > _WAITING:
+        if self.size > self.most:
             self._merge()
 
     def _merge(self) -> None:
@@ -125,6 +126,7 @@ class _WordTable:
         np.add.at(total, number, times)
         self.waiting = [(keys[where], total, origin[where])]
         self.size = len(where)
+        self.most = max(_WAITING, 2 * self.size)  # where most keys differ, a merge for every piece would never end
 
     def finish(self) -> tuple[Keys, NDArray[np.intp]]:
         """All keys, sorted, as `origin` is then, and where among them the words stand, most frequent first."""
