@@ -18,7 +18,8 @@ from keytokens import KeyTokenClassifier
 from keytokens.errors import InputError, ModelError
 from keytokens.persist import load
 from keytokens.streaming import LEAST_MEMORY, Budget, Workplace, sealed, unsealed
-from keytokens.text import numbering
+from keytokens.text import numbering, pieces
+from keytokens.text.allowance import ANYTHING
 from keytokens.text.tables import factorise
 
 from .corpus import reviews
@@ -283,12 +284,28 @@ def test_keys_that_differ_are_merged_a_few_times_only(monkeypatch):
 
     monkeypatch.setattr(numbering, "_WAITING", 1000)
     monkeypatch.setattr(numbering, "factorise", counted)
-    table, one = numbering._WordTable(), np.ones(100, np.int32)
+    table, one = numbering._WordTable(ANYTHING), np.ones(100, np.int32)
     for at in range(200):
         keys = np.arange(100 * at, 100 * at + 100, dtype=np.uint64) + np.uint64(5)
         table.add(numbering.Reading(keys, one, np.empty(0, np.uint8), one, one, one), at)
     assert len(table.finish()[0]) == 20_000
-    assert len(sizes) < 10
+    assert len(sizes) < 12
+
+
+@pytest.mark.parametrize("n_words", [20_000, 5_010])
+def test_words_beyond_the_budget_are_counted_by_a_sample(monkeypatch, n_words):
+    """Refused once all were read, for only then is it known what they take; never taken for all words."""
+    monkeypatch.setattr(numbering, "_WAITING", 1000)
+    monkeypatch.setattr(pieces, "_CHARACTERS", 1000)
+    monkeypatch.setattr(keytokens.streaming, "_A_WORD", 60_000)  # 5,000 words
+    merged: list[int] = []
+    monkeypatch.setattr(numbering, "factorise", lambda keys: (merged.append(len(keys)), factorise(keys))[1])
+    texts = [" ".join(f"w{i}" for i in range(at, at + 30)) for at in range(0, n_words, 30)]
+    with pytest.raises(ValueError, match="different words; saw 500MB") as error:
+        KeyTokenClassifier().fit_batches(in_batches(texts, [i % 2 for i in range(len(texts))]), memory=LEAST_MEMORY)
+    (said,) = re.findall(r"must hold ([\d,]+) different", str(error.value))
+    assert max(merged) < 12_000
+    assert n_words * 0.9 < int(said.replace(",", "")) < n_words * 1.1
 
 
 def test_a_text_too_long_for_the_budget():

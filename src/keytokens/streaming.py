@@ -100,6 +100,9 @@ class Budget(Allowance):
         rule = f"be enough to read a text of {max(self.longest, default=(0, 0))[1]:,} characters"
         self._check(rule, sum(size for size, _ in self.longest))
 
+    def holds_words(self, n: int) -> bool:
+        return _LIBRARIES + self._in_all(_A_WORD * n) <= self.memory
+
     def words(self, n: int) -> None:
         """Refuse so many different words if they cannot be held within the budget."""
         self._check(f"hold {n:,} different words", self._in_all(_A_WORD * n))

@@ -8,6 +8,10 @@ __all__ = ["ANYTHING", "Allowance"]
 class Allowance:
     """Hears how much there is before memory is taken for it, and may refuse; this one allows anything."""
 
+    def holds_words(self, n: int) -> bool:
+        """Whether there may be so many different words."""
+        return True
+
     def words(self, n: int) -> None:
         """There are so many different words."""
 
