@@ -18,6 +18,9 @@ from keytokens import KeyTokenClassifier
 from keytokens.errors import InputError, ModelError
 from keytokens.persist import load
 from keytokens.streaming import LEAST_MEMORY, Budget, Workplace, sealed, unsealed
+from keytokens.text import numbering, pieces
+from keytokens.text.allowance import ANYTHING
+from keytokens.text.tables import factorise
 
 from .corpus import reviews
 
@@ -259,6 +262,50 @@ def test_more_n_grams_than_a_budget_can_count(monkeypatch):
         ValueError, match=r"`memory` must hold \d+ different n-grams while they are counted; saw 500MB\. Cure: give \d"
     ):
         KeyTokenClassifier().fit_batches(in_batches(*reviews(200)), memory=LEAST_MEMORY)
+
+
+def test_the_advice_leaves_room_for_what_comes_later():
+    """For n-grams that are longer, and for the texts that are held out now."""
+    budget = Budget(500_000_000, 2, share=0.8)
+    budget.grams(100_000, longer=2)
+    with pytest.raises(ValueError, match=r"hold 6,100,000 different n-grams while .* Cure: give 1\.2GB or more"):
+        budget.grams(6_000_000, longer=1)  # 60 bytes for each of 12.1 million, 8 of 10 texts being here
+    with pytest.raises(ValueError, match=r"hold 1,300,000 different words; saw 500MB\. Cure: give 525MB or more"):
+        budget.words(1_300_000)
+
+
+def test_keys_that_differ_are_merged_a_few_times_only(monkeypatch):
+    """Each merge takes memory for all keys; if it came with every piece, the time would grow with the square."""
+    sizes: list[int] = []
+
+    def counted(keys):
+        sizes.append(len(keys))
+        return factorise(keys)
+
+    monkeypatch.setattr(numbering, "_WAITING", 1000)
+    monkeypatch.setattr(numbering, "factorise", counted)
+    table, one = numbering._WordTable(ANYTHING), np.ones(100, np.int32)
+    for at in range(200):
+        keys = np.arange(100 * at, 100 * at + 100, dtype=np.uint64) + np.uint64(5)
+        table.add(numbering.Reading(keys, one, np.empty(0, np.uint8), one, one, one), at)
+    assert len(table.finish()[0]) == 20_000
+    assert len(sizes) < 12
+
+
+@pytest.mark.parametrize("n_words", [20_000, 5_010])
+def test_words_beyond_the_budget_are_counted_by_a_sample(monkeypatch, n_words):
+    """Refused once all were read, for only then is it known what they take; never taken for all words."""
+    monkeypatch.setattr(numbering, "_WAITING", 1000)
+    monkeypatch.setattr(pieces, "_CHARACTERS", 1000)
+    monkeypatch.setattr(keytokens.streaming, "_A_WORD", 60_000)  # 5,000 words
+    merged: list[int] = []
+    monkeypatch.setattr(numbering, "factorise", lambda keys: (merged.append(len(keys)), factorise(keys))[1])
+    texts = [" ".join(f"w{i}" for i in range(at, at + 30)) for at in range(0, n_words, 30)]
+    with pytest.raises(ValueError, match="different words; saw 500MB") as error:
+        KeyTokenClassifier().fit_batches(in_batches(texts, [i % 2 for i in range(len(texts))]), memory=LEAST_MEMORY)
+    (said,) = re.findall(r"must hold ([\d,]+) different", str(error.value))
+    assert max(merged) < 12_000
+    assert n_words * 0.9 < int(said.replace(",", "")) < n_words * 1.1
 
 
 def test_a_text_too_long_for_the_budget():

@@ -9,7 +9,16 @@ import sys
 import pytest
 
 from keytokens import DataError
-from keytokens.tables import as_classes, guess_columns, labels_of, read_batches, read_table, texts_of, write_table
+from keytokens.tables import (
+    Wanted,
+    as_classes,
+    guess_columns,
+    labels_of,
+    read_batches,
+    read_table,
+    texts_of,
+    write_table,
+)
 
 ROWS = {"text": ["a, b", 'say "c"', "two\nlines", "é 我"], "label": [1, 0, 1, 0]}
 
@@ -208,6 +217,17 @@ def test_a_table_without_a_header(name, content, seen, tmp_path, monkeypatch):
 def test_names_that_may_be_names(content, tmp_path):
     table = read_table(write(tmp_path, "t.csv", content))
     assert guess_columns(table, None, None, need_label=False)[0] in table.columns
+
+
+def test_a_first_row_that_may_be_a_text_is_told(tmp_path):
+    told: list[str] = []
+    name = write(tmp_path, "t.csv", "a film like no other,weird\nit was a great film,good\nit was so dull,bad\n")
+    table = read_table(name)
+    assert Wanted(None, None, told.append).of(table) == ("a film like no other", "weird")
+    assert len(told) == 1
+    assert "t.csv, line 1: took 'a film like no other' for the name of a column; if that is a text" in told[0]
+    assert Wanted("a film like no other", None, told.append).of(table) == ("a film like no other", "weird")
+    assert len(told) == 1
 
 
 def test_fields_of_json_lines_are_names(tmp_path):

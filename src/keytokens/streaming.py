@@ -56,6 +56,7 @@ _LEAST_TOKENS = 1000  # a fit that cannot keep so many of those that it found is
 _A_WORD = 200  # bytes: keys, and its spelling in two forms
 _A_GRAM = 60  # bytes: keys and numbers of texts twice, column, place in a table
 _A_CHARACTER = 18  # bytes, while a text is read: its line in the file, its words and their keys
+_ANSWERED = 40  # bytes of a character, while a model answers: its n-grams too
 _EVERY = 5.0  # seconds between two states on the disk
 _LOOK = 1 << 22  # entries that are checked at a time
 _COUNTS, _STATE = "counts.json", "state.safetensors"
@@ -88,27 +89,41 @@ class Budget(Allowance):
     n_texts: int = 0
     n_classes: int = 2
     n_grams: int = 0  # different ones, words among them
-    longest: list[int] = field(default_factory=list)  # characters of the longest texts, as many as are read at a time
+    longest: list[tuple[int, int]] = field(default_factory=list)  # texts that are read at a time: bytes, characters
     dropped: dict[str, Any] | None = None
 
-    def read(self, texts: list[str]) -> None:
-        """Refuse texts that cannot be read within the budget."""
-        self.longest = heapq.nlargest(self.threads + 1, chain(self.longest, map(len, texts)))
-        self._check(f"be enough to read a text of {self.longest[0]:,} characters", _A_CHARACTER * sum(self.longest))
+    def read(self, texts: Iterable[str], held_out: bool = False) -> None:
+        """Refuse texts that cannot be read, or answered by a model, within the budget."""
+        each = _ANSWERED if held_out else _A_CHARACTER
+        sizes = ((each * len(text), len(text)) for text in texts)
+        self.longest = heapq.nlargest(self.threads + 1, chain(self.longest, sizes))
+        rule = f"be enough to read a text of {max(self.longest, default=(0, 0))[1]:,} characters"
+        self._check(rule, sum(size for size, _ in self.longest))
+
+    def holds_words(self, n: int) -> bool:
+        return _LIBRARIES + self._in_all(_A_WORD * n) <= self.memory
 
     def words(self, n: int) -> None:
         """Refuse so many different words if they cannot be held within the budget."""
-        self._check(f"hold {n:,} different words", _A_WORD * n)
+        self._check(f"hold {n:,} different words", self._in_all(_A_WORD * n))
 
-    def grams(self, n: int) -> None:
-        """Refuse these n-grams if they cannot be counted within the budget together with the shorter ones."""
+    def grams(self, n: int, longer: int) -> None:
+        """Refuse these n-grams if they cannot be counted within the budget together with the shorter ones.
+
+        Longer ones will be counted too: who follows the advice has room for as many of each length.
+        """
         self.n_grams += n
-        self._check(f"hold {self.n_grams:,} different n-grams while they are counted", _A_GRAM * self.n_grams)
+        rule = f"hold {self.n_grams:,} different n-grams while they are counted"
+        self._check(rule, self._in_all(_A_GRAM * self.n_grams), self._in_all(_A_GRAM * n * longer))
 
-    def _check(self, rule: str, size: int) -> None:
-        need = _LIBRARIES + size
-        if need > self.memory:
-            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), f"give {size_of(need)} or more")
+    def _in_all(self, size: int) -> int:
+        """What takes so much in these texts takes no more than this in those of the fit."""
+        return math.ceil(size / self.share)
+
+    def _check(self, rule: str, size: int, later: int = 0) -> None:
+        if _LIBRARIES + size > self.memory:
+            cure = f"give {size_of(_LIBRARIES + size + later)} or more"
+            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), cure)
 
     def keep(self, n_tokens: int) -> int:
         """How many of the tokens to train, the others being `dropped`; refuse where that leaves next to none.
@@ -116,12 +131,10 @@ class Budget(Allowance):
         Training holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary,
         which is spelled when the model is saved; for each text its class, weight and place, and its scores twice.
         """
-        rows = 1 if self.n_classes == 2 else self.n_classes
+        seen = self.n_classes if self.share == 1 else self.n_classes + self.n_classes // 20  # others have more classes
+        rows = 1 if seen == 2 else seen
         n_texts = math.ceil(self.n_texts / self.share)
-        for_texts = n_texts * (40 + 8 * (rows + 1))
-        if self.share < 1:
-            for_texts += for_texts // 20  # for classes that only the other texts have
-        base = _FIXED + for_texts
+        base = _FIXED + n_texts * (40 + 8 * (rows + 1))
         a_token = 4 * (10 * (rows + 1) + 5 * rows + 10) + 250
         kept = min(n_tokens, (self.memory - base) // a_token)
         if kept < min(n_tokens, _LEAST_TOKENS):

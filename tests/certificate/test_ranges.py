@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from keytokens.certificate import (
     Ballot,
@@ -15,10 +16,12 @@ from keytokens.certificate import (
     flip,
     guarantee,
     probability_range,
+    probability_without,
     range_keeping,
     ranges_deleting,
     sufficient,
 )
+from keytokens.certificate.ranges import Items
 
 from .reference import Document, bits, documents
 
@@ -178,3 +181,20 @@ def test_a_threshold_is_an_intercept_and_a_guarantee_holds_and_is_minimal() -> N
 def test_refusals(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(Ballot.of([0.0], [[0, 1]], label=1))  # type: ignore[operator]
+
+
+def test_long_documents_have_the_same_bits_however_many_threads_blas_has() -> None:
+    """Of sums over some ten thousand tokens, BLAS would give each thread a part."""
+    rng = np.random.default_rng(44)
+
+    def found(threads: int, spread: float) -> str:
+        ballot = Ballot.of(spread * logits, np.column_stack([np.zeros(60_000), values]), label=1)
+        with threadpool_limits(threads, "blas"):
+            whole = Items.of(ballot, 0).whole
+            return repr((whole, probability_without(ballot, gone), ranges_deleting(ballot, [1, 50]).tolist()))
+
+    for spread in (1.0, 200.0):
+        for _ in range(5):
+            logits, values = rng.normal(size=60_000), rng.normal(0, 1, size=60_000)
+            gone = rng.permutation(60_000)[:30_000]
+            assert found(2, spread) == found(1, spread)

@@ -157,6 +157,15 @@ def test_what_a_budget_drops_is_said(here, capsys, monkeypatch):
     assert line in ok(capsys, *fit)
 
 
+def test_a_held_out_text_too_long_for_the_budget_is_found_before_training(here, capsys, monkeypatch):
+    texts, labels = reviews(240)
+    texts[int(np.flatnonzero(_held_out(0, 240, 0.2, 0))[0])] = "a " * 5_000_000
+    write_table("long.csv", {"text": texts, "label": labels})
+    monkeypatch.setattr(kt.KeyTokenClassifier, "_train", None)
+    said = refused_later(capsys, "fit", "long.csv", "-o", "m", "--memory", "500MB", "--threads", "2")
+    assert "`memory` must be enough to read a text of 10,000,000 characters; saw 500MB. Cure: give 60" in said
+
+
 def test_a_table_in_a_subfolder_is_part_of_the_data(here, capsys, monkeypatch):
     Path("parts/more").mkdir()
     Path("parts/2.csv.gz").rename("parts/more/2.csv.gz")

@@ -91,6 +91,15 @@ def test_what_is_skipped_is_told(folder, wanted):
     ]
 
 
+def test_files_that_are_no_tables_are_told_in_one_line(folder):
+    """Somebody may have thought that they are read."""
+    for name in ("notes.md", "sub/more.xlsx", ".hidden.xlsx", "_SUCCESS", *(f"z{i:02}.jpg" for i in range(12))):
+        (folder / name).touch()
+    _, told = both_ways((None, None))
+    pictures = ", ".join(f"z{i:02}.jpg" for i in range(8))
+    assert told == [f"skipped notes.md, sub/more.xlsx, {pictures} and 4 more: not a table"]
+
+
 @pytest.mark.parametrize("name", ["README.txt", "about.txt"])
 def test_one_table_beside_a_text(tmp_path, monkeypatch, name):
     """Each has one column, and both look like texts: an ending decides."""

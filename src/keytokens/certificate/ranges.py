@@ -19,6 +19,7 @@ from keytokens.certificate.duels import fewest_kept
 from keytokens.certificate.tokens import NOTHING, TokenSet, flip, sufficient
 from keytokens.certificate.votes import Ballot, BoolArray, FloatArray, IntArray
 from keytokens.errors import refusal
+from keytokens.parallel import one_blas_thread
 
 __all__ = [
     "Items",
@@ -38,6 +39,15 @@ __all__ = [
 
 LEVEL = 20.0  # log weights closer together than this leave a plain mean at least 7 digits beyond the lightest item
 NARROW = 600.0  # log weights closer together than this can be exponentiated once, whatever is deleted
+_FEW = 1 << 13  # multiplications, which BLAS does not share among threads
+
+
+def _product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """left @ right, with the same bits however many threads BLAS has."""
+    if left.size <= _FEW:  # asking for one thread would take longer than the sum
+        return np.asarray(left @ right)
+    with one_blas_thread():
+        return np.asarray(left @ right)
 
 
 @dataclass(frozen=True)
@@ -136,7 +146,7 @@ class Items:
         if self.narrow:
             weight = self.weight * keep
             centre = float(self.value[weight.argmax()])
-            return Mean.of(centre, float(weight @ (self.value - centre) / weight.sum()))
+            return Mean.of(centre, float(_product(weight, self.value - centre) / weight.sum()))
         log_weight, value = self.log_weight[keep], self.value[keep]
         top = int(log_weight.argmax())
         centre, total = float(value[top]), _log_sum(log_weight)
@@ -145,7 +155,7 @@ class Items:
         largest = float(size.max())
         if largest == -math.inf:
             return Mean.of(centre, 0.0)
-        offset = float(np.sign(value - centre) @ np.exp(size - largest))
+        offset = float(_product(np.sign(value - centre), np.exp(size - largest)))
         part = Mean.of(centre, offset)
         return replace(part, log_offset=part.log_offset + largest - total)
 
@@ -267,7 +277,7 @@ def _climb_side_by_side(items: Items, sizes: Sequence[int]) -> FloatArray:
         gone = (help_[rows, worst] < 0) & (np.arange(worst.shape[1]) < size)
         keep = np.ones((len(size), len(value)))
         keep[rows, worst] = ~gone
-        following = (keep @ votes / (keep @ weight))[:, None]
+        following = (_product(keep, votes) / _product(keep, weight))[:, None]
         grows = sign * (following - mean) > 0
         if not grows.any():
             return np.asarray(mean.reshape(2, -1).T)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from ..classifier import KeyTokenClassifier
 from ..errors import InputError
 from ..files import locked, write_whole, writing
-from ..streaming import sealed, unsealed
+from ..parallel import cores
+from ..streaming import Budget, sealed, unsealed
 from ..tables import Wanted, as_classes, as_numbers, given_labels, read_batches, tables_in, texts_of
 from .bulk import counted
 from .common import save_model, say, score_line, show_json, tell_classes, tell_model, warn
@@ -45,6 +47,7 @@ class Flow:
     quiet: bool
     texts: int = 0  # seen in the last pass
     classes: Counter[Any] = field(default_factory=Counter)  # texts of each, once a pass is over
+    budget: Budget | None = None  # hears of all texts: one that is too long is refused in the first pass
 
     def __post_init__(self) -> None:
         self.wanted = Wanted(self.text, self.label, warn)
@@ -57,6 +60,8 @@ class Flow:
         found: Counter[Any] = Counter()  # labels as they stand in the table
         guessed = self.text is None or self.label is None
         doing = "scoring" if held else "reading"
+        if self.budget is not None:
+            self.budget.longest.clear()
         for table in counted(read_batches(self.data, self.kind, self.wanted), doing):
             if not self.texts:
                 self.text, self.label = self.wanted.of(table)
@@ -65,10 +70,14 @@ class Flow:
                     say(f"{columns} (guessed; --text and --label override)", quiet=self.quiet)
             assert self.text is not None
             assert self.label is not None
-            chosen = np.flatnonzero(_held_out(self.texts, len(table), share, seed) == held).tolist()
+            out = _held_out(self.texts, len(table), share, seed)
+            chosen = np.flatnonzero(out == held).tolist()
             self.texts += len(table)
             texts, labels = texts_of(table, self.text), given_labels(table, self.label)
             found.update(labels)
+            if self.budget is not None:
+                self.budget.read(compress(texts, ~out))
+                self.budget.read(compress(texts, out), held_out=True)
             yield [texts[i] for i in chosen], [labels[i] for i in chosen]
         if not self.classes:
             for label, n in zip(as_numbers(list(found)), found.values(), strict=True):
@@ -113,6 +122,7 @@ def fit_flow(
     """
     begin = time.perf_counter()
     partial = _partial(output)
+    flow.budget = None if memory is None else Budget(memory, options.get("threads") or cores())
     source = flow.source
     told = {name: value for name, value in options.items() if name != "threads"}
     scored_as = json.dumps([holdout, memory, source, told], default=repr)

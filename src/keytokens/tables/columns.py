@@ -47,7 +47,11 @@ class Wanted:
         self.tell = cache(self.tell)
 
     def of(self, table: Table) -> tuple[str, str | None]:
+        guessed = table.headed and self.text is None and self.label is None
         self.text, self.label = guess_columns(table, self.text, self.label, self.need_label)
+        if guessed and self.text.count(" ") >= 2 and not are_names([self.text]):
+            lost = "if that is a text, it is lost: add a header line such as text,label"
+            self.tell(f"{table.name}, line 1: took {shorten(self.text)} for the name of a column; {lost}.")
         return self.text, self.label
 
 

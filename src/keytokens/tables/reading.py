@@ -69,15 +69,20 @@ def _kind_of_source(source: str, name: str) -> str:
         raise
 
 
-def tables_in(folder: Path, kind: str | None = None) -> list[Path]:
-    """The tables in a folder and its subfolders, in order; nothing hidden, and no links to folders."""
+def tables_in(folder: Path, kind: str | None = None, others: list[Path] | None = None) -> list[Path]:
+    """The tables in a folder and its subfolders, in order; nothing hidden, and no links to folders.
+
+    All `others`, files that are no tables by their names, and pipes and the like, are added to that list.
+    """
     found: list[Path] = []
     try:
         for path in sorted(folder.iterdir()):
             if path.is_dir() and not path.is_symlink() and not path.name.startswith((".", "_")):
-                found += tables_in(path, kind)
+                found += tables_in(path, kind, others)
             elif path.is_file() and _is_table(path, kind):
                 found.append(path)
+            elif others is not None and not path.is_dir() and not path.name.startswith((".", "_")):
+                others.append(path)
     except OSError as error:
         raise DataError(f"{folder}: cannot be read: {(error.strerror or str(error)).lower()}.") from error
     return found
@@ -85,7 +90,12 @@ def tables_in(folder: Path, kind: str | None = None) -> list[Path]:
 
 def _read_folder(folder: Path, kind: str | None, rows: int, wanted: Wanted | None) -> Iterator[Table]:
     """The tables in a folder, one below the other, with the columns of all; where a table has no such column, None."""
-    names = {path: _names_in(os.fspath(path), kind or kind_of(path.name)) for path in tables_in(folder, kind)}
+    others: list[Path] = []
+    files = tables_in(folder, kind, others)
+    if others and wanted is not None:
+        listed = ", ".join(str(path.relative_to(folder)) for path in others[:10])
+        wanted.tell(f"skipped {listed}{f' and {len(others) - 10:,} more' * (len(others) > 10)}: not a table")
+    names = {path: _names_in(os.fspath(path), kind or kind_of(path.name)) for path in files}
     if not names:
         raise DataError(f"{folder}: the folder must hold tables ({', '.join(FORMATS)}); saw none.")
     files = _fitting(folder, names, kind, wanted)

@@ -204,7 +204,8 @@ def _found(
     shard = first_tallies(texts, len(words), threads, shelves)
     grams: list[Grams] = []  # by order
     for order in limits.orders:
-        grams.append(_merge(shard.tallies, limits.least_to_keep(order), threads, allowance))
+        tell = functools.partial(allowance.grams, longer=limits.orders[-1] - order)
+        grams.append(_merge(shard.tallies, limits.least_to_keep(order), threads, tell))
         shard = next_tallies(shard, grams[-1], limits, threads, shelves)
         if not len(grams[-1].keys):  # nothing longer either
             shard.tallies.close()
@@ -352,12 +353,12 @@ def _blanked(texts: Shelf[Piece], usable: NDArray[np.bool_], shelves: ShelfMaker
     return blanked
 
 
-def _merge(tallies: Shelf[_Tally], least: int, threads: int, allowance: Allowance) -> Grams:
+def _merge(tallies: Shelf[_Tally], least: int, threads: int, tell: Callable[[int], None]) -> Grams:
     """All keys in at least so many texts. Ranges of keys are merged side by side."""
     total = sum(tallies.size(at, "keys") for at in range(len(tallies)))
     bounds = bounds_of_ranges(tallies, max(8, total // _RANGE + 1))
     ranges = merged_ranges(tallies, bounds, least, threads)
-    allowance.grams(sum(len(one.keys) for one in ranges))
+    tell(sum(len(one.keys) for one in ranges))
     return joined(ranges)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from .words import MASK_KEY, Words, read_words
 
 __all__ = ["Piece", "Reading", "most_frequent_first", "number_texts", "rank_of", "read_piece"]
 
-_WAITING = 1 << 22  # keys that may wait before they are merged
+_WAITING = 1 << 20  # keys that may wait before they are merged: a merge takes some hundred bytes for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +50,12 @@ def number_texts(
 ) -> tuple[tuple[str, ...], Keys, Shelf[Piece]]:
     """Number all words, most frequent first (then by key); and the texts in these numbers, a mask being -1."""
     readings: Shelf[Reading] = shelves(Reading, 0)
-    table = _WordTable()
+    table = _WordTable(allowance)
     for at, reading in enumerate(ordered_stream(read_piece, pieces, threads)):
         table.add(reading, at)
         readings.append(reading)
     keys, order = table.finish()
-    allowance.words(len(order))
+    allowance.words(max(len(order) << table.left_out, table.too_many))
     rank = rank_of(len(keys), order)
     spelled = [b""] * len(order)
 
@@ -105,26 +106,48 @@ def _letters(words: Words, which: NDArray[np.intp]) -> tuple[NDArray[np.uint8], 
 
 
 class _WordTable:
-    """The distinct words of all pieces so far: how often each occurs, and a piece that spells it."""
+    """The distinct words of all pieces so far: how often each occurs, and a piece that spells it.
 
-    def __init__(self) -> None:
+    Of more than the memory holds, it goes on with a sample, which says how many there are: one in 2**left_out.
+    """
+
+    def __init__(self, allowance: Allowance) -> None:
+        self.allowance = allowance
+        self.left_out = 0
+        self.too_many = 0  # words for the allowance
         self.waiting: list[tuple[Keys, NDArray[np.int64], Ids]] = []
         self.size = 0
+        self.most = _WAITING
         self.origin = np.empty(0, np.int32)
 
     def add(self, reading: Reading, at: int) -> None:
-        self.waiting.append((reading.keys, reading.times.astype(np.int64), np.full(len(reading.keys), at, np.int32)))
-        self.size += len(reading.keys)
-        if self.size > _WAITING:
+        some = self._sampled(reading.keys)
+        keys, times = reading.keys[some], reading.times[some].astype(np.int64)
+        self.waiting.append((keys, times, np.full(len(keys), at, np.int32)))
+        self.size += len(keys)
+        if self.size > self.most:
             self._merge()
+
+    def _sampled(self, keys: Keys) -> Any:
+        """The keys that take part: all of them, or those whose bits, mixed, begin with zeros."""
+        if not self.left_out:
+            return slice(None)
+        return keys * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - self.left_out) == 0
 
     def _merge(self) -> None:
         keys, times, origin = (np.concatenate(column) for column in zip(*self.waiting, strict=True))
         where, number = factorise(keys)
         total = np.zeros(len(where), np.int64)
         np.add.at(total, number, times)
-        self.waiting = [(keys[where], total, origin[where])]
-        self.size = len(where)
+        keys, origin, self.size = keys[where], origin[where], len(where)
+        if not self.allowance.holds_words(self.size):
+            self.too_many, self.left_out = max(self.too_many, self.size), self.left_out + 4
+            some = self._sampled(keys)
+            keys, total, origin = keys[some], total[some], origin[some]
+            self.size = len(keys)
+        self.waiting = [(keys, total, origin)]
+        # in proportion: where most keys differ, a merge for every piece would never end
+        self.most = max(_WAITING, self.size + self.size // 2)
 
     def finish(self) -> tuple[Keys, NDArray[np.intp]]:
         """All keys, sorted, as `origin` is then, and where among them the words stand, most frequent first."""
