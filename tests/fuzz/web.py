@@ -20,6 +20,7 @@ import keytokens as kt
 from keytokens.cli.app import run
 from keytokens.serve import Limits, Store, create_app
 from keytokens.serve import app as routes
+from keytokens.serve.connections import configured
 from keytokens.serve.models import take_in
 from keytokens.serve.preview import facts_of
 
@@ -33,9 +34,9 @@ __all__ = ["READERS"]
 LIMITS = Limits(body=60_000, upload=60_000, texts=50, text=5_000, trainings=0, waiting=60)  # none starts: no process
 
 
-async def _look(file: Path, kind: str, name: str, seconds: float) -> dict[str, Any]:
+async def _look(file: Path, kind: str, name: str, seconds: float, most: int) -> dict[str, Any]:
     """What the process of its own does, without the process."""
-    return json.loads(json.dumps(facts_of(str(file), kind, name)))
+    return json.loads(json.dumps(facts_of(str(file), kind, name, most)))
 
 
 class _Server:
@@ -184,7 +185,7 @@ class Wire:
 
     def __init__(self, folder: Path) -> None:
         self.server = _Server(folder)
-        config = uvicorn.Config(self.server.app, host="127.0.0.1", port=0, log_level="critical", lifespan="off")
+        config = configured(self.server.app, LIMITS, host="127.0.0.1", port=0, log_level="critical", lifespan="off")
         self.uvicorn = uvicorn.Server(config)
         threading.Thread(target=self.uvicorn.run, daemon=True).start()
         while not self.uvicorn.started:

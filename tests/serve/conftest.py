@@ -24,6 +24,7 @@ try:
     import uvicorn
 
     from keytokens.serve import Limits, Store, create_app
+    from keytokens.serve.connections import configured
 except ImportError:
     skip_or_fail("the extra `serve` is not installed")
 
@@ -103,7 +104,8 @@ def until(true: Callable[[], bool], seconds: float = 60) -> None:
 @contextmanager
 def serving(folder: Path, **options: Any) -> Iterator[Client]:
     store = Store(folder)
-    config = uvicorn.Config(create_app(store, **options), host="127.0.0.1", port=0, log_level="critical")
+    app = create_app(store, **options)
+    config = configured(app, options.get("limits"), host="127.0.0.1", port=0, log_level="critical")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -116,17 +116,28 @@ def test_the_limits_are_those_of_the_code():
     limits = Limits()
     said = {
         "body": "4 MB",
+        "bodies": "256 MB together",
+        "upload": "1 GB, also unpacked",
+        "uploads": "16 at once",
+        "connections": "| connections | 4,000",
+        "header_seconds": "| headers of a request | arrived within 10 s",
         "body_seconds": "arrived within 30 s",
-        "upload": "1 GB",
         "idle_seconds": "never silent for 30 s",
+        "rate": "10 kB a second",
         "preview_seconds": "read within 300 s",
         "texts": "| 1,000, of",
         "text": "200,000 characters",
-        "requests": "| requests at once | 512 |",
+        "explain": "| characters to explain in a request | 200,000;",
+        "explain_words": "50,000 with sets of words",
+        "requests": "| requests at work at once | 512 |",
+        "streams": "| pages that follow a training | 64 |",
         "answer_seconds": "| an answer | 60 s |",
         "trainings": "1 at once, 16 waiting",
     }
-    values = Limits(4_000_000, 1_000_000_000, 30.0, 30.0, 1_000, 200_000, 512, 1, 16, 60.0, 300.0)
-    assert limits == values, "the table of limits must be written anew"
+    values = {"body": 4_000_000, "bodies": 256_000_000, "upload": 1_000_000_000, "uploads": 16, "connections": 4_000}
+    values |= {"header_seconds": 10.0, "body_seconds": 30.0, "idle_seconds": 30.0, "rate": 10_000, "texts": 1_000}
+    values |= {"text": 200_000, "explain": 200_000, "explain_words": 50_000, "requests": 512, "streams": 64}
+    values |= {"trainings": 1, "waiting": 16, "answer_seconds": 60.0, "preview_seconds": 300.0, "previews": 2}
+    assert asdict(limits) == values, "the table of limits must be written anew"
     assert set(said) <= {field.name for field in fields(Limits)}
     assert all(words in page for words in said.values())

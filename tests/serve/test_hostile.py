@@ -98,13 +98,15 @@ def test_a_folder_among_the_uploads(tmp_path):
 
 
 def ask(app, path, query):
-    """One request, whose sender is gone before the answer; the status."""
+    """One request, whose sender is gone when the answer has begun; the status."""
     sent = []
     scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": query}
     scope |= {"headers": [(b"host", b"localhost")], "http_version": "1.1", "scheme": "http", "root_path": ""}
     scope |= {"server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "asgi": {"version": "3.0"}}
 
     async def receive():
+        while not sent:
+            await asyncio.sleep(0.01)
         return {"type": "http.disconnect"}
 
     async def send(message):

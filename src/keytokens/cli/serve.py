@@ -42,9 +42,8 @@ def serve(
 ) -> None:
     """Look at models in a browser, train new ones, and answer scripts; on this machine only, unless told otherwise."""
     try:
-        import uvicorn
-
         from ..serve import Store, create_app
+        from ..serve.connections import configured
         from ..serve.guard import LOOPBACK, is_loopback
         from ..serve.models import take_in
     except ImportError as error:
@@ -57,7 +56,7 @@ def serve(
     kept = Store(store or data_folder())
     shown = "" if model is None else f"models/{take_in(kept, model)}"
     app = create_app(kept, token=token, hosts=LOOPBACK if local else ())
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", **_MANNERS)
+    config = configured(app, host=host, port=port, log_level="warning", **_MANNERS)
     server = _Server(config, shown, token, open_browser)
     try:
         server.run()
@@ -69,10 +68,13 @@ def _Server(config: Any, shown: str, token: str | None, open_browser: bool) -> A
     """A uvicorn server that says its address once it listens, whichever port it was given."""
     import uvicorn
 
+    from ..serve.connections import lengthen_queue
+
     class Server(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             if self.started and self.servers:
+                lengthen_queue(self)
                 name, number = self.servers[0].sockets[0].getsockname()[:2]
                 name = f"[{name}]" if ":" in name else name
                 address = f"http://{name}:{number}/{shown}" + (f"?token={token}" if token else "")

@@ -6,6 +6,8 @@ preview    the first look at an upload, in a process of its own
 training   one run, in a process of its own
 runs       starts, watches and ends those processes
 guard      who may ask: hosts, origins, the token, sizes and times
+connections  how many there may be, and how long each may wait for its client
+turns      whose texts are worked on next
 home       the first page
 app        the routes
 

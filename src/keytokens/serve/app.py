@@ -9,8 +9,7 @@ import os
 import sqlite3
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import IO, Annotated, Any, TypeVar
@@ -18,36 +17,60 @@ from typing import IO, Annotated, Any, TypeVar
 from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from .._version import __version__
-from ..errors import InputError, KeyTokensError, MissingExtra
+from ..errors import DataError, InputError, KeyTokensError, MissingExtra
 from ..report.explorer import explorer_page
-from ..tables import FORMATS
+from ..tables import FORMATS, kind_of
+from ..tables.kinds import COMPRESSIONS
 from .guard import LOOPBACK, Guard, Limits, error_body
 from .home import home_page
 from .models import Shelf
 from .preview import look
 from .runs import Busy, Runs
 from .store import NotThere, Store, check_names, new_id, reason
+from .turns import Places, Turns, while_there
 
 __all__ = ["create_app"]
 
 T = TypeVar("T")
 PARTS = ("model", "overview", "documents")
 _LOADED = 4  # models kept in memory
+_NAMES = 100  # in one JSON object
 _PIECE = 1 << 16  # bytes that are sent at a time
 _IN_MEMORY = 1 << 23  # bytes of a zip file; a larger one is made on the disk
 
 
-class _PlainJSON(JSONResponse):
+def _plain(content: Any) -> str:
     """JSON in plain ASCII: a text may hold half a character (a lone surrogate), which UTF-8 cannot."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":"))
 
+
+def _joined(lists: Iterable[str]) -> str:
+    """One list in JSON, of several."""
+    return f"[{','.join(one[1:-1] for one in lists)}]"
+
+
+class _PlainJSON(JSONResponse):
     def render(self, content: Any) -> bytes:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+        return _plain(content).encode("ascii")
+
+
+class _Asked(BaseModel):
+    """A request: what is wrong with it is found in little time, however much is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def few_names(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > _NAMES:
+            raise ValueError(f"a request may have {_NAMES} names; saw {len(given):,}")
+        return given
 
 
 class _Record(BaseModel):
@@ -83,7 +106,7 @@ class UploadRecord(_Record):
     preview: list[list[str]]
 
 
-class Options(BaseModel):
+class Options(_Asked):
     """Options of a training; what is left out has the classifier's default."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -108,9 +131,7 @@ class Options(BaseModel):
         }
 
 
-class RunRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class RunRequest(_Asked):
     upload: str
     text: str | None = Field(None, description="Column with the text; guessed if not given.")
     label: str | None = Field(None, description="Column with the label; guessed if not given.")
@@ -132,10 +153,8 @@ class Runlist(BaseModel):
     runs: list[RunRecord]
 
 
-class Texts(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    texts: list[str]
+class Texts(_Asked):
+    texts: Annotated[list[str], FailFast()]  # a million wrong ones would be a million complaints
 
 
 class ExplainRequest(Texts):
@@ -159,24 +178,30 @@ class _Server:
         self.store = store
         self.limits = limits
         self.runs = Runs(store, limits)
-        self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "keytokens")
+        self.turns = Turns(max(2, os.cpu_count() or 2))
         self.shelf = Shelf(store, _LOADED)
         self.looks = asyncio.Semaphore(limits.previews)
+        self.packing = Turns(limits.previews)
+        self.uploads = Places(limits.uploads, "uploads")
+        self.streams = Places(limits.streams, "pages follow a training")
 
-    async def work(self, job: Callable[[], T]) -> T:
-        """In a thread, for a limited time: the answer comes or is given up."""
-        future = asyncio.get_running_loop().run_in_executor(self.pool, job)
+    async def work(self, request: Request, texts: list[str], job: Callable[[Sequence[str]], T]) -> list[T]:
+        """In threads, for a limited time, and while the client is there: the answer comes or is given up."""
         try:
-            return await asyncio.wait_for(future, self.limits.answer_seconds)
+            answer = asyncio.wait_for(self.turns.each(texts, job), self.limits.answer_seconds)
+            return await while_there(request, answer)
         except TimeoutError:
             raise HTTPException(503, "the answer took too long. Cure: send fewer or shorter texts.") from None
 
-    def checked(self, texts: list[str]) -> list[str]:
+    def checked(self, texts: list[str], most: int | None = None) -> list[str]:
         if len(texts) > self.limits.texts:
             raise HTTPException(413, f"a request may have {self.limits.texts:,} texts; saw {len(texts):,}.")
         longest = max(map(len, texts), default=0)
         if longest > self.limits.text:
             raise HTTPException(413, f"a text may have {self.limits.text:,} characters; saw {longest:,}.")
+        total = sum(map(len, texts))
+        if most is not None and total > most:
+            raise HTTPException(413, f"texts to explain may have {most:,} characters in all; saw {total:,}.")
         return texts
 
 
@@ -191,7 +216,8 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         await server.runs.close()
-        server.pool.shutdown(wait=False, cancel_futures=True)
+        server.turns.close()
+        server.packing.close()
 
     app = FastAPI(title="keytokens", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.add_middleware(Guard, hosts=hosts, token=token, limits=limits)
@@ -275,7 +301,8 @@ def _add_pages(app: FastAPI, server: _Server) -> None:
         file = server.store.model_folder(id) / f"{part}.bin"
         if part not in PARTS or not file.is_file():
             raise HTTPException(404, f"the model has no {part[:40]!r}.")
-        return Response(file.read_bytes(), media_type="application/octet-stream")
+        content = file.open("rb")
+        return _Pieces(content, os.fstat(content.fileno()).st_size, "application/octet-stream")
 
 
 def _add_models(app: FastAPI, server: _Server) -> None:
@@ -293,45 +320,53 @@ def _add_models(app: FastAPI, server: _Server) -> None:
         server.store.remove_model(id)
         server.shelf.forget(id)
 
-    @app.post("/api/models/{id}/predict")
-    async def predict(id: str, request: Texts) -> Prediction:
+    @app.post("/api/models/{id}/predict", response_model=Prediction)
+    async def predict(id: str, asked: Texts, request: Request) -> Response:
         """Labels and probabilities of texts."""
-        texts = server.checked(request.texts)
+        texts = server.checked(asked.texts)
 
-        def job() -> Prediction:
+        def job(portion: Sequence[str]) -> tuple[str, str, str]:
+            """Written here, in the thread, and not checked once more."""
             clf = server.shelf.model(id)
-            P = clf.predict_proba(texts)
+            P = clf.predict_proba(portion)
             labels = clf.classes_[P.argmax(axis=1)].tolist() if len(P) else []
-            return Prediction(classes=clf.classes_.tolist(), labels=labels, probabilities=P.tolist())
+            return _plain(clf.classes_.tolist()), _plain(labels), _plain(P.tolist())
 
-        return await server.work(job)
+        classes, labels, P = zip(*await server.work(request, texts, job), strict=True)
+        return _json(f'{{"classes":{classes[0]},"labels":{_joined(labels)},"probabilities":{_joined(P)}}}')
 
     @app.post("/api/models/{id}/explain", response_model=Explanations)
-    async def explain(id: str, request: ExplainRequest) -> Response:
+    async def explain(id: str, asked: ExplainRequest, request: Request) -> Response:
         """The record of each text's explanation; with `words`, as `keytokens explain --json` prints it."""
-        texts = server.checked(request.texts)
+        most = server.limits.explain_words if asked.words else server.limits.explain
+        texts = server.checked(asked.texts, most)
 
-        def job() -> Response:
-            """The records are plain data of ours: written here, in the thread, and not checked once more."""
+        def job(portion: Sequence[str]) -> str:
             clf = server.shelf.model(id)
-            return _PlainJSON({"explanations": [clf.explain(text).to_dict(request.words) for text in texts]})
+            return _plain([clf.explain(text).to_dict(asked.words) for text in portion])
 
-        return await server.work(job)
+        return _json(f'{{"explanations":{_joined(await server.work(request, texts, job))}}}')
 
     @app.get("/api/models/{id}/download", response_class=Response)
-    def download(id: str) -> Response:
+    async def download(id: str, request: Request) -> Response:
         """The model directory as a zip file."""
         server.store.model(id)
-        content, size = _zipped(server.store.model_folder(id) / "model")
-        named = {"content-disposition": 'attachment; filename="model.zip"', "content-length": str(size)}
-        return _Download(content, named)
+        packed = server.packing.each([], lambda _: _zipped(server.store.model_folder(id) / "model"))
+        [content] = await while_there(request, packed)
+        named = {"content-disposition": 'attachment; filename="model.zip"'}
+        return _Pieces(content, content.tell(), "application/zip", named)
 
 
-class _Download(StreamingResponse):
-    """A zip file that is closed, and with it gone, also when nobody reads it to the end."""
+def _json(content: str) -> Response:
+    return Response(content.encode("ascii"), media_type="application/json")
 
-    def __init__(self, content: IO[bytes], headers: dict[str, str]) -> None:
-        super().__init__(_pieces(content), media_type="application/zip", headers=headers)
+
+class _Pieces(StreamingResponse):
+    """A file that is sent piece by piece and then closed, also when nobody reads it to the end."""
+
+    def __init__(self, content: IO[bytes], size: int, kind: str, headers: dict[str, str] | None = None) -> None:
+        length = {"content-length": str(size)}
+        super().__init__(_pieces(content), media_type=kind, headers={**length, **(headers or {})})
         self._content = content
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -341,15 +376,15 @@ class _Download(StreamingResponse):
             self._content.close()
 
 
-def _zipped(folder: Path) -> tuple[IO[bytes], int]:
-    """A zip file without a name, and its size; a large one is not held in memory."""
+def _zipped(folder: Path) -> IO[bytes]:
+    """A zip file without a name, at its end; a large one is not held in memory."""
     with ExitStack() as if_it_fails:
         content = if_it_fails.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY))
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(folder.iterdir()):
                 archive.write(file, f"{folder.name}/{file.name}")
         if_it_fails.pop_all()
-    return content, content.tell()
+    return content
 
 
 def _pieces(content: IO[bytes]) -> Iterator[bytes]:
@@ -358,28 +393,40 @@ def _pieces(content: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
+def _kind_of(name: str) -> tuple[str, str]:
+    """The format of an upload and the ending of its packing, if any; the endings are those of the command line."""
+    ending = Path(name).suffix.lower()
+    try:
+        return kind_of(f"/{name}"), ending if ending in COMPRESSIONS else ""  # "-" alone would be standard input
+    except DataError:
+        known, packed = ", ".join(sorted(FORMATS)), ", ".join(COMPRESSIONS)
+        rule = f"the file's name must end in one of {known}, which {packed} may follow"
+        raise HTTPException(415, f"{rule}; saw {name[:80]!r}.") from None
+
+
 def _add_uploads(app: FastAPI, server: _Server) -> None:
     @app.post("/api/uploads", status_code=201)
     async def upload(request: Request, name: Annotated[str, Query(min_length=1, max_length=255)]) -> UploadRecord:
         """Store a table (the body, as it is); `name` is its file name, whose ending says what it is."""
-        ending = Path(name).suffix.lower()
-        if ending not in FORMATS:
-            known = ", ".join(sorted(FORMATS))
-            raise HTTPException(415, f"the file's name must end in one of {known}; saw {name[:80]!r}.")
+        kind, packing = _kind_of(name)
         id = new_id()
-        file = server.store.upload_path(id, ending)
+        file = server.store.upload_path(id, f".{kind}{packing}")
         kept = False
-        try:
-            with file.open("xb") as target:
-                async for piece in request.stream():
-                    target.write(piece)
+
+        async def looked() -> dict[str, Any]:
             async with server.looks:
-                facts = await look(file, FORMATS[ending], name, server.limits.preview_seconds)
-            record = server.store.add_upload(id, name, file, facts)
-            kept = True
-        finally:
-            if not kept:
-                file.unlink(missing_ok=True)
+                return await look(file, kind, name, server.limits.preview_seconds, server.limits.upload)
+
+        with server.uploads:
+            try:
+                with file.open("xb") as target:
+                    async for piece in request.stream():
+                        target.write(piece)
+                record = server.store.add_upload(id, name, file, await while_there(request, looked()))
+                kept = True
+            finally:
+                if not kept:
+                    file.unlink(missing_ok=True)
         return UploadRecord(**record)
 
     @app.get("/api/uploads/{id}")
@@ -417,9 +464,11 @@ def _add_runs(app: FastAPI, server: _Server) -> None:
     async def events(id: str) -> StreamingResponse:
         """Server-sent events: the run's record after each change, until it has ended."""
         server.store.run(id)
+        server.streams.check()
 
         async def lines() -> AsyncIterator[str]:
-            async for record in server.runs.events(id):
-                yield f"data: {json.dumps(record)}\n\n" if record else ": still there\n\n"
+            with server.streams:
+                async for record in server.runs.events(id):
+                    yield f"data: {json.dumps(record)}\n\n" if record else ": still there\n\n"
 
         return StreamingResponse(lines(), media_type="text/event-stream")

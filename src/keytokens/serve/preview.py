@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import DataError, InputError, KeyTokensError, MissingExtra
 from ..tables import guess_columns, read_table
+from ..tables.sources import opened
 from .store import check_names
 
 __all__ = ["facts_of", "look"]
@@ -25,15 +26,15 @@ _COLUMNS = 1_000
 _NAME = 1_000  # characters of a column's name
 
 
-async def look(file: Path, kind: str, name: str, seconds: float) -> dict[str, Any]:
-    """The facts of an upload; DataError says what is wrong with it."""
+async def look(file: Path, kind: str, name: str, seconds: float, most: int | None = None) -> dict[str, Any]:
+    """The facts of an upload, unpacked of up to so many bytes; DataError says what is wrong with it."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "keytokens.serve.preview"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
-    task = json.dumps({"file": str(file), "kind": kind, "name": name}).encode()
+    task = json.dumps({"file": str(file), "kind": kind, "name": name, "most": most}).encode()
     try:
         said, _ = await asyncio.wait_for(process.communicate(task), seconds)
     except TimeoutError:
@@ -53,8 +54,10 @@ async def look(file: Path, kind: str, name: str, seconds: float) -> dict[str, An
     return dict(answer["facts"])
 
 
-def facts_of(file: str, kind: str, name: str) -> dict[str, Any]:
+def facts_of(file: str, kind: str, name: str, most: int | None = None) -> dict[str, Any]:
     """What a person needs to choose columns: their names, guesses, and the first rows."""
+    if most is not None:
+        _check_size(file, name, most)
     table = read_table(file, kind, called=name)
     columns = list(table.columns)
     longest = max(map(len, columns))
@@ -69,6 +72,16 @@ def facts_of(file: str, kind: str, name: str) -> dict[str, Any]:
     except InputError:
         text, label = None, None
     return {"format": kind, "rows": len(table), "columns": columns, "text": text, "label": label, "preview": rows}
+
+
+def _check_size(file: str, name: str, most: int) -> None:
+    """A table is read whole, and a small file may unpack to terabytes."""
+    with opened(file, name) as content:
+        left = most
+        while left >= 0 and (piece := content.read(1 << 20)):
+            left -= len(piece)
+    if left < 0:
+        raise DataError(f"{name}: a table may unpack to {most:,} bytes; saw more. Cure: upload a part of it.")
 
 
 def _shown(value: Any) -> str:

@@ -29,7 +29,7 @@ from ..files import plain_content, sync_folder, writing
 __all__ = ["NotThere", "Store", "check_names", "new_id", "reason"]
 
 _ID = re.compile(r"[0-9a-f]{16}\Z")
-_FILE = re.compile(r"[0-9a-f]{16}\.[a-z]{1,12}\Z")
+_FILE = re.compile(r"[0-9a-f]{16}\.[a-z]{1,12}(\.(gz|bz2|xz))?\Z")
 _LARGEST_FACTS = 1 << 24  # bytes
 _MODEL_FACTS: dict[str, tuple[type, ...]] = {
     "name": (str,),
