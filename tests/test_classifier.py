@@ -143,19 +143,6 @@ def test_class_weight_moves_the_decision():
     assert given > plain
 
 
-def test_warm_start_goes_on():
-    texts, labels = reviews()
-    first = kt.KeyTokenClassifier(max_iter=3, tol=1e-12).fit(texts, labels)
-    assert first.status_ == "stopped after the given number of steps"
-    warm = kt.KeyTokenClassifier(max_iter=3, tol=1e-12, warm_start=True).fit(texts, labels)
-    begun, before = warm.history_[0], warm.history_[-1]
-    warm.fit(texts, labels)
-    assert warm.history_[0] < (begun + before) / 2  # at the mean of the last steps
-    assert warm.history_[-1] < before
-    warm.fit([*texts, "brand new words"], [*labels, "pos"])  # another vocabulary: begins afresh
-    assert warm.predict(["brand new"]).shape == (1,)
-
-
 def test_verbose_shows_a_bar(capsys):
     texts, labels = reviews(40)
     kt.KeyTokenClassifier(verbose=1).fit(texts, labels)

@@ -233,15 +233,6 @@ def test_weights(client, small_blocks):
         same(ours, local)
 
 
-def test_a_warm_start_goes_on(client):
-    texts, labels = reviews(80)
-    ours, local = (kind(warm_start=True, max_iter=2, tol=1e-9) for kind in (DaskKeyTokenClassifier, KeyTokenClassifier))
-    for _ in range(2):
-        ours.fit(*bags(texts, labels, 3))
-        local.fit(texts, labels)
-    same(ours, local)
-
-
 # Every kind of collection --------------------------------------------------------------------------------------------
 
 

@@ -118,23 +118,6 @@ def test_float32_comes_close_to_float64():
 
 
 @pytest.mark.parametrize("K", [2, 3])
-def test_a_warm_start_begins_where_it_is_told(K):
-    data, seen = problem(K), []
-    cold = fit_scalars(data, PLAIN, 500, 1e-10)
-    rng = np.random.default_rng(0)
-    told = replace(cold.theta, a=rng.normal(size=10), B=rng.normal(size=cold.theta.B.shape), c=cold.theta.c + 1)
-    fit_scalars(data, PLAIN, 0, 1e-10, start=told, watch=seen.append)
-    assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, told), rel=1e-12)
-    stay = fit_scalars(data, PLAIN, 0, 1e-10, start=told).theta
-    assert_allclose(stay.a, told.a, rtol=1e-12)
-    assert_allclose(stay.B, told.B, rtol=1e-10, atol=1e-12)
-    assert_allclose(stay.c, told.c, rtol=1e-12, atol=1e-12)
-    warm = fit_scalars(data, PLAIN, 500, 1e-10, start=cold.theta)
-    assert warm.steps < cold.steps / 2
-    assert warm.value == pytest.approx(cold.value, rel=1e-7)
-
-
-@pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("sink", [0.0, 0.5])
 @pytest.mark.parametrize("scale", [1.0, 1e3])
 def test_mean_attention_is_a_share(K, sink, scale):

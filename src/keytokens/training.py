@@ -144,7 +144,6 @@ def fit_scalars(
     options: PriorOptions,
     max_iter: int,
     tolerance: float,
-    start: Parameters | None = None,
     watch: Watch | None = None,
     resumed: tuple[LBFGSState, int] | None = None,
 ) -> Trained:
@@ -155,7 +154,7 @@ def fit_scalars(
     contributions are silenced in the end. `resumed` is a state of an earlier run and the number of its steps.
     """
     with one_blas_thread():
-        trained, threshold = _descended(data, options, max_iter, tolerance, start, watch, resumed)
+        trained, threshold = _descended(data, options, max_iter, tolerance, watch, resumed)
         theta = trained.theta  # all other vectors of the descent are gone
         give_back_memory()
         if threshold > 0:
@@ -168,7 +167,6 @@ def _descended(
     options: PriorOptions,
     max_iter: int,
     tolerance: float,
-    start: Parameters | None,
     watch: Watch | None,
     resumed: tuple[LBFGSState, int] | None,
 ) -> tuple[Trained, float]:
@@ -220,11 +218,11 @@ def _descended(
         rows = rows_of(theta)
 
         def some(at: slice) -> None:
-            rows[:-1, at] = prior.mean(at) if start is None else start.B[:, at]
-            rows[-1, at] = prior.attention(at) if start is None else start.a[at]
+            rows[:-1, at] = prior.mean(at)
+            rows[-1, at] = prior.attention(at)
 
         over_spans(some, V, data.threads, m + 1)
-        theta[(m + 1) * V :] = odds if start is None else start.c
+        theta[(m + 1) * V :] = odds
         return theta
 
     scale = _inverse_hessian(curvature, rows_of, data.threads)

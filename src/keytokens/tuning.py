@@ -348,7 +348,7 @@ class Data:
         weight = class_weighted(model.class_weight, self.labels[stage.train], own)
         counts = weigh(stage.counts[:, columns], model.counts)
         blocks = blocks_of(counts, by_token(counts.shape[1], len(self.classes)))
-        model._train(blocks, self.classes, self.y[stage.train], weight, False, self.sizes[columns])
+        model._train(blocks, self.classes, self.y[stage.train], weight, self.sizes[columns])
         return probabilities(scores(weigh(stage.held_counts[:, columns], model.counts), model._theta)).T
 
     def when_small(self, texts: list[str], max_bytes: int) -> Callable[[Options, Stage], Float]:

@@ -49,8 +49,6 @@ class AttentionClassifier(Attention):
         Stop after so many steps, or when two steps in a row lower the objective by less than this share of it each. The
         default stops early, which predicts better than the exact minimum; for that one, try 1e-6.
     class_weight : None, "balanced" or dict
-    warm_start : bool
-        Begin the next `fit` at the present parameters if the shapes agree.
     random_state : only `parameters="embeddings"` draws random numbers.
     threads : int or None
         None: all cores. The result is the same to the bit for any number.
@@ -91,9 +89,8 @@ class AttentionClassifier(Attention):
             cure = "add documents of another class"
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, cure)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        warm = self._may_go_on(classes, C.shape[1])
         weight = class_weighted(self.class_weight, y, weight)
-        self._train(blocks_of(C, by_token(C.shape[1], len(classes))), classes, codes, weight, warm, signed_=signed)
+        self._train(blocks_of(C, by_token(C.shape[1], len(classes))), classes, codes, weight, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:

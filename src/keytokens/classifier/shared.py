@@ -73,7 +73,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int = 100,
         tol: float = 0.04,
         class_weight: Any = None,
-        warm_start: bool = False,
         random_state: Any = None,
         threads: int | None = None,
         verbose: int = 0,
@@ -89,7 +88,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.class_weight = class_weight
-        self.warm_start = warm_start
         self.random_state = random_state
         self.threads = threads
         self.verbose = verbose
@@ -126,7 +124,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: NDArray[Any],
         y: NDArray[np.intp],
         weight: Float,
-        warm: bool,
         sizes: NDArray[np.integer[Any]] | None = None,
         place: Workplace | None = None,
         **more: Any,
@@ -142,11 +139,9 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_memory(owner, n_classes, blocks[0].n_tokens, len(y), dim, dtype.itemsize)
         weight = check_weights(owner, weight, dtype)
         data = TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
-        self._learn(data, classes, warm, place, **more)
+        self._learn(data, classes, place, **more)
 
-    def _learn(
-        self, data: TrainingSet, classes: NDArray[Any], warm: bool, place: Workplace | None = None, **more: Any
-    ) -> None:
+    def _learn(self, data: TrainingSet, classes: NDArray[Any], place: Workplace | None = None, **more: Any) -> None:
         """Fit to documents wherever they lie."""
         n_classes = len(classes)
         options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, self.brevity)
@@ -162,8 +157,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 tick(state.value)
 
             if self.parameters == "scalars":
-                start = self._present() if warm else None
-                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch, resumed)
+                done = fit_scalars(data, options, self.max_iter, self.tol, watch, resumed)
             else:
                 self._check_dim(n_classes)
                 done, (E, p, v) = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
@@ -196,15 +190,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_dim(self, n_classes: int) -> None:
         least = 2 if n_classes == 2 else n_classes + 1
         check_number(type(self).__name__, "dim", self.dim, least, whole=True)
-
-    def _may_go_on(self, classes: NDArray[Any], n_tokens: int) -> bool:
-        """Whether a warm start is wanted and the present parameters fit."""
-        return bool(
-            self.warm_start
-            and hasattr(self, "attention_")
-            and np.array_equal(self.classes_, classes)
-            and self.attention_.shape == (n_tokens,)
-        )
 
     def _scores(self, X: Any) -> Float:
         raise NotImplementedError

@@ -85,7 +85,6 @@ class KeyTokenClassifier(Attention):
         max_iter: int = 100,
         tol: float = 0.04,
         class_weight: Any = None,
-        warm_start: bool = False,
         random_state: Any = None,
         threads: int | None = None,
         verbose: int = 0,
@@ -106,7 +105,6 @@ class KeyTokenClassifier(Attention):
             max_iter=max_iter,
             tol=tol,
             class_weight=class_weight,
-            warm_start=warm_start,
             random_state=random_state,
             threads=threads,
             verbose=verbose,
@@ -154,10 +152,9 @@ class KeyTokenClassifier(Attention):
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
-        warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        self._train(blocks, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
+        self._train(blocks, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
         return self
 
     def _counted(self, found: Found, n_classes: int) -> list[Block]:
@@ -212,7 +209,6 @@ class KeyTokenClassifier(Attention):
                 found.classes,
                 found.y,
                 weight,
-                False,
                 found.vocabulary.sizes,
                 None if folder is None else place,
                 vocabulary_=found.vocabulary,

@@ -101,12 +101,11 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{built.n_texts} texts", cure)
-        warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         named = classes[codes] if isinstance(self.class_weight, dict) else codes
         weight = class_weighted(self.class_weight, named, weight).astype(np.float32)
         data = training_set(cluster, built, self.counts, codes, weight, len(classes), self._threads, self.threads)
         del built
-        self._learn(data, classes, warm, vocabulary_=vocabulary, dropped_=None)
+        self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)
         cluster.let_go()
         return self
 
