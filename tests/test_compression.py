@@ -297,13 +297,6 @@ def test_a_budget_without_room_for_a_token_is_refused(models):
         models[0].compressed(1.5)
 
 
-def test_embeddings_are_left_behind():
-    clf = kt.KeyTokenClassifier(parameters="embeddings", dim=8, max_iter=5, random_state=0).fit(*reviews(40))
-    small = clf.compressed(10**6)
-    assert not {"E_", "p_", "v_"} & set(vars(small))
-    assert small.predict(["great"]).tolist() == clf.predict(["great"]).tolist()
-
-
 # ---- the proofs
 
 

@@ -142,7 +142,6 @@ def test_aligned_groups_are_nodes_of_the_same_tree(size, cuts):
         (reviews, {"counts": "log", "sink": 0.0, "class_weight": "balanced"}, 5),
         (reviews, {"counts": "binary", "ngrams": (1, 1), "brevity": 0.8, "threads": 2}, 40),
         (reviews, {"ngrams": (2, 4), "min_df": (3, 2), "max_df": 0.5, "max_tokens": 60, "tol": 1e-4}, 7),
-        (reviews, {"parameters": "embeddings", "dim": 4, "random_state": 3, "max_iter": 5}, 4),
         (topics, {}, 6),
         (topics, {"counts": "log", "brevity": 1.0, "class_weight": {0: 2.0, 1: 1.0, 2: 0.3, 3: 1.0}}, 3),
     ],

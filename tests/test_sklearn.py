@@ -18,7 +18,6 @@ from keytokens import AttentionClassifier, KeyTokenClassifier
     [
         AttentionClassifier(),
         AttentionClassifier(counts="log", sink=0, class_weight="balanced"),
-        AttentionClassifier(parameters="embeddings", dim=8, random_state=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

@@ -34,7 +34,7 @@ def check(clf: Any, X: Any, names: tuple[str, ...]) -> None:
 
 
 def check_counts(X: Any, y: Any, weight: Any = None, **options: Any) -> kt.AttentionClassifier:
-    clf = kt.AttentionClassifier(random_state=0, dim=8, **options).fit(X, y, weight)
+    clf = kt.AttentionClassifier(**options).fit(X, y, weight)
     check(clf, X, ("attention_", "values_", "mean_attention_", "class_counts_"))
     return clf
 
@@ -56,17 +56,16 @@ def check_texts(texts: list[str], labels: list[Any], **options: Any) -> kt.KeyTo
 # Counts --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parameters", ["scalars", "embeddings"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [1e-30, 1e-9, 1e3, 1e6, 1e9])
-def test_counts_of_every_size(size, dtype, parameters):
+def test_counts_of_every_size(size, dtype):
     rng = np.random.RandomState(0)
     X = rng.randint(0, 5, (20, 6)) * size
-    check_counts(X.astype(dtype), LABELS, parameters=parameters)
+    check_counts(X.astype(dtype), LABELS)
     one = rng.randint(0, 5, (20, 6)).astype(dtype)
     one[::2, 0] = size
-    check_counts(one, LABELS, parameters=parameters)
-    check_counts(sparse.csr_matrix(one), LABELS, parameters=parameters)
+    check_counts(one, LABELS)
+    check_counts(sparse.csr_matrix(one), LABELS)
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0, 9), st.integers(2, 4))
@@ -76,16 +75,14 @@ def test_counts_that_differ_by_nine_orders(seed, orders, n_classes):
     check_counts(X, np.arange(12) % n_classes)
 
 
-@pytest.mark.parametrize("parameters", ["scalars", "embeddings"])
-def test_degenerate_matrices(parameters):
-    options = {"parameters": parameters}
-    check_counts(np.zeros((20, 3)), LABELS, **options)  # nothing to learn from
-    check_counts(np.ones((20, 3)), LABELS, **options)  # nothing tells the classes apart
-    check_counts(np.arange(20.0)[:, None], LABELS, **options)  # one feature: attention has no choice
-    check_counts(np.eye(2), ["a", "b"], **options)  # one document a class
-    check_counts(np.eye(7), [f"class {i}" for i in range(7)], **options)
-    check_counts(np.eye(20), LABELS, **options)  # every feature in one document only
-    check_counts(np.random.RandomState(0).standard_normal((20, 4)) * 1e9, LABELS, **options)  # either sign
+def test_degenerate_matrices():
+    check_counts(np.zeros((20, 3)), LABELS)  # nothing to learn from
+    check_counts(np.ones((20, 3)), LABELS)  # nothing tells the classes apart
+    check_counts(np.arange(20.0)[:, None], LABELS)  # one feature: attention has no choice
+    check_counts(np.eye(2), ["a", "b"])  # one document a class
+    check_counts(np.eye(7), [f"class {i}" for i in range(7)])
+    check_counts(np.eye(20), LABELS)  # every feature in one document only
+    check_counts(np.random.RandomState(0).standard_normal((20, 4)) * 1e9, LABELS)  # either sign
 
 
 @pytest.mark.parametrize("tol", [0.04, 1e-12])
@@ -170,9 +167,8 @@ def test_scores_at_any_logits_are_means_of_the_values(a, b, log_sink, counts):
         pytest.param(["bad"] + ["good"] * 999, ["a"] + ["b"] * 999, id="one against 999"),
     ],
 )
-@pytest.mark.parametrize("parameters", ["scalars", "embeddings"])
-def test_texts_of_every_kind(texts, labels, parameters):
-    check_texts(texts, labels, parameters=parameters, random_state=0)
+def test_texts_of_every_kind(texts, labels):
+    check_texts(texts, labels)
 
 
 @pytest.mark.parametrize("texts", [["", "", ""], [kt.MASK, kt.MASK * 5, f"{kt.MASK} {kt.MASK}"], [" ", "\n", "\0"]])

@@ -40,16 +40,13 @@ class AttentionClassifier(Attention):
     brevity : float from 0 to 1
         How few tokens should decide. 0: the prior of the attention is uniform, many share a decision. Up to 0.2:
         attention begins at the tokens that tell the classes apart. Beyond: small contributions are silenced after
-        training (`parameters="scalars"` only). The default costs next to no accuracy; 0.8 costs less than half a point
-        on long reviews, where three tokens then suffice (the median).
-    parameters : "scalars" or "embeddings"
-        Train a and b directly, or E, p and v in dimension `dim` as the paper does: slower and, with the prior that it
-        cannot use, less accurate. Both are the same model.
+        training. The default costs next to no accuracy; 0.8 costs less than half a point on long reviews, where three
+        tokens then suffice (the median).
     max_iter, tol :
         Stop after so many steps, or when two steps in a row lower the objective by less than this share of it each. The
         default stops early, which predicts better than the exact minimum; for that one, try 1e-6.
     class_weight : None, "balanced" or dict
-    random_state : only `parameters="embeddings"` draws random numbers.
+    random_state : checked and kept; training draws no random numbers.
     threads : int or None
         None: all cores. The result is the same to the bit for any number.
     verbose : 0 or 1: a progress bar.
@@ -57,8 +54,7 @@ class AttentionClassifier(Attention):
     Attributes
     ----------
     classes_, attention_ (V,), values_ (1 or K, V), intercept_, log_sink_, mean_attention_, class_counts_ (K, V),
-    n_iter_, status_ (a sentence), history_ (the objective at the start and after each step); with
-    `parameters="embeddings"` also E_ (V, d), p_ (d,) and v_ (1 or K, d) as they were trained.
+    n_iter_, status_ (a sentence), history_ (the objective at the start and after each step).
 
     Examples
     --------

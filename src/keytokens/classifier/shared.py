@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.attention import Parameters
@@ -21,7 +20,7 @@ from ..fitting import check_memory, check_weights, progress
 from ..optim.lbfgs import LBFGSState
 from ..parallel import cores
 from ..streaming import Workplace
-from ..training import TrainingSet, fit_embeddings, fit_scalars
+from ..training import TrainingSet, fit_scalars
 from ..validate import check_choice, check_number, check_seed
 
 __all__ = ["Attention", "Exact"]
@@ -68,8 +67,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         spread: float = 1.6,
         attention_penalty: float = 1.0,
         brevity: float = 0.3,
-        parameters: str = "scalars",
-        dim: int = 64,
         max_iter: int = 100,
         tol: float = 0.04,
         class_weight: Any = None,
@@ -83,8 +80,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.spread = spread
         self.attention_penalty = attention_penalty
         self.brevity = brevity
-        self.parameters = parameters
-        self.dim = dim
         self.max_iter = max_iter
         self.tol = tol
         self.class_weight = class_weight
@@ -96,7 +91,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Refuse options that break a rule, as `fit` does before it begins."""
         owner = type(self).__name__
         check_choice(owner, "counts", self.counts, COUNTS)
-        check_choice(owner, "parameters", self.parameters, ("scalars", "embeddings"))
         for name in ("sink", "ratio"):
             check_number(owner, name, getattr(self, name), 0)
         for name in ("spread", "attention_penalty", "tol"):
@@ -110,7 +104,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_number(owner, "max_iter", self.max_iter, 1, whole=True)
         if self.class_weight is not None and not isinstance(self.class_weight, dict):
             check_choice(owner, "class_weight", self.class_weight, ("balanced",))
-        check_number(owner, "dim", self.dim, 2, whole=True)
         check_number(owner, "threads", self.threads, 1, whole=True, none=True)
         check_seed(owner, "random_state", self.random_state)
 
@@ -134,18 +127,15 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         n_classes = len(classes)
         owner = f"{type(self).__name__}.fit"
-        dim = self.dim if self.parameters == "embeddings" else 0
         dtype = blocks[0].dtype
-        check_memory(owner, n_classes, blocks[0].n_tokens, len(y), dim, dtype.itemsize)
+        check_memory(owner, n_classes, blocks[0].n_tokens, len(y), dtype.itemsize)
         weight = check_weights(owner, weight, dtype)
         data = TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
         self._learn(data, classes, place, **more)
 
     def _learn(self, data: TrainingSet, classes: NDArray[Any], place: Workplace | None = None, **more: Any) -> None:
         """Fit to documents wherever they lie."""
-        n_classes = len(classes)
         options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, self.brevity)
-        seed = check_random_state(self.random_state)
         state, history = (place and place.state()) or (None, [])
         resumed = None if state is None else (state, len(history))
         with progress(self.verbose) as tick:
@@ -156,12 +146,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 history.append(state.value)
                 tick(state.value)
 
-            if self.parameters == "scalars":
-                done = fit_scalars(data, options, self.max_iter, self.tol, watch, resumed)
-            else:
-                self._check_dim(n_classes)
-                done, (E, p, v) = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
-                more |= {"E_": E, "p_": p, "v_": v}
+            done = fit_scalars(data, options, self.max_iter, self.tol, watch, resumed)
         theta = done.theta
         self.__dict__.update(
             classes_=classes,
@@ -187,10 +172,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The parameters as they were trained."""
         return Parameters(self.attention_, self.values_, self.intercept_, self.empty_, self.log_sink_)
 
-    def _check_dim(self, n_classes: int) -> None:
-        least = 2 if n_classes == 2 else n_classes + 1
-        check_number(type(self).__name__, "dim", self.dim, least, whole=True)
-
     def _scores(self, X: Any) -> Float:
         raise NotImplementedError
 
@@ -213,8 +194,8 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[P.argmax(axis=1)]
 
     def to_embeddings(self, dim: int | None = None) -> Embeddings:
-        """E, p, v in dimension `dim` with the same f as this model (see `Embeddings`)."""
+        """E, p, v in dimension `dim` (None: the least that can hold the model) with the same f (see `Embeddings`)."""
         check_is_fitted(self)
-        dim = self.dim if dim is None else dim
-        check_number("to_embeddings", "dim", dim, len(self.values_) + 1, whole=True)
-        return embed(self._theta, dim)
+        least = len(self.values_) + 1
+        check_number("to_embeddings", "dim", dim, least, whole=True, none=True)
+        return embed(self._theta, least if dim is None else dim)

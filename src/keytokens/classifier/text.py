@@ -80,8 +80,6 @@ class KeyTokenClassifier(Attention):
         spread: float = 1.6,
         attention_penalty: float = 1.0,
         brevity: float = 0.3,
-        parameters: str = "scalars",
-        dim: int = 64,
         max_iter: int = 100,
         tol: float = 0.04,
         class_weight: Any = None,
@@ -100,8 +98,6 @@ class KeyTokenClassifier(Attention):
             spread=spread,
             attention_penalty=attention_penalty,
             brevity=brevity,
-            parameters=parameters,
-            dim=dim,
             max_iter=max_iter,
             tol=tol,
             class_weight=class_weight,
@@ -187,8 +183,6 @@ class KeyTokenClassifier(Attention):
         """
         self.check_options()
         check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
-        if self.parameters != "scalars":
-            raise refusal("fit_batches", "parameters", "be 'scalars'", self.parameters)
         with TemporaryDirectory() if folder is None else nullcontext(folder) as given:
             options = {k: repr(v) for k, v in self.get_params().items() if k not in ("threads", "verbose")}
             place = Workplace(Path(given), {**options, "source": source, "memory": memory}, resume)
@@ -309,8 +303,6 @@ class KeyTokenClassifier(Attention):
             mean_attention_=self.mean_attention_[kept],
             class_counts_=self.class_counts_[:, kept],
         )
-        if hasattr(self, "E_"):
-            model.E_ = self.E_[kept]
         model._exact = Exact(model._present())
         return model
 
@@ -338,7 +330,7 @@ class KeyTokenClassifier(Attention):
         return TokenModel(self.vocabulary_, self._present(), self.mean_attention_, self.class_counts_)
 
     def _with(self, small: TokenModel) -> KeyTokenClassifier:
-        """The same options and history, other tokens and numbers; embeddings are not kept."""
+        """The same options and history, other tokens and numbers."""
         model = clone(self)
         model.__dict__.update(
             {name: value for name, value in self.__dict__.items() if name.endswith("_")},
@@ -351,8 +343,6 @@ class KeyTokenClassifier(Attention):
             mean_attention_=small.mean_attention,
             class_counts_=small.class_counts,
         )
-        for name in ("E_", "p_", "v_"):
-            model.__dict__.pop(name, None)
         model._exact = Exact(model._present())
         return model
 

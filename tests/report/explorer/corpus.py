@@ -37,7 +37,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "binary trigrams": {"counts": "binary", "ngrams": (1, 3)},
     "log counts, sharp": {"counts": "log", "attention_penalty": 0.01, "sink": 0},
     "bigrams only": {"ngrams": (2, 2)},
-    "embeddings": {"parameters": "embeddings", "dim": 8, "random_state": 0, "max_iter": 15},
     "four classes": {},
     "four classes, no sink": {"sink": 0, "attention_penalty": 0.1},
     "four classes, log": {"counts": "log", "ngrams": (1, 3)},
