@@ -89,7 +89,7 @@ def test_the_text_front_is_the_array_core(two):
 @pytest.mark.parametrize("make", [reviews, topics])
 def test_to_embeddings_gives_the_same_f(make, sink):
     texts, labels = make(80)
-    clf = kt.KeyTokenClassifier(sink=sink).fit(texts, labels)
+    clf = kt.KeyTokenClassifier(prior=kt.Prior(sink=sink)).fit(texts, labels)
     found = clf.to_embeddings(16)
     E, p, v = found
     assert E.shape == (len(clf.vocabulary_), 16)
@@ -116,8 +116,8 @@ def test_sample_weight_counts_like_repetition():
     # a text of weight 0 still lends its words to the vocabulary: give both fits the same one through the array core
     _, counts = text.build(texts, text.Limits())
     y = np.array(labels)
-    one = kt.AttentionClassifier(tol=1e-9).fit(counts.astype(float), y, sample_weight=weight)
-    two = kt.AttentionClassifier(tol=1e-9).fit(counts[repeated].astype(float), y[repeated])
+    one = kt.AttentionClassifier(prior=kt.Prior(tol=1e-9)).fit(counts.astype(float), y, sample_weight=weight)
+    two = kt.AttentionClassifier(prior=kt.Prior(tol=1e-9)).fit(counts[repeated].astype(float), y[repeated])
     np.testing.assert_allclose(one.decision_function(counts), two.decision_function(counts), atol=1e-4)
 
 
@@ -146,7 +146,7 @@ def test_texts_without_a_known_token(two):
     texts, labels = reviews(90)
     labels = ["pos" if i % 3 else "neg" for i in range(90)]
     for sink in (0, 0.5):
-        clf = kt.KeyTokenClassifier(sink=sink).fit(texts, labels)
+        clf = kt.KeyTokenClassifier(prior=kt.Prior(sink=sink)).fit(texts, labels)
         for odd in ("", "\x00", "zzz qqq", "...", "\ud800"):
             (p,) = clf.predict_proba([odd])
             assert np.isfinite(p).all()
@@ -207,9 +207,15 @@ def test_sparse_dense_and_signed_arrays():
         ({"ngrams": (2, 1)}, "KeyTokenClassifier: `ngrams` must be two whole numbers, 1 <= least <= most; saw (2, 1)."),
         ({"ngrams": "12"}, "`ngrams` must be two whole numbers"),
         ({"counts": "tfidf"}, "`counts` must be one of 'raw', 'log', 'binary'; saw 'tfidf'."),
-        ({"sink": -1}, "`sink` must be a finite number of at least 0; saw -1."),
-        ({"spread": 0}, "`spread` must be a finite number above 0; saw 0."),
-        ({"tol": float("nan")}, "`tol` must be a finite number above 0; saw nan."),
+        (
+            {"prior": {"sink": 0}},
+            "`prior` must be a Prior or None; saw {'sink': 0}. Cure: for example prior=Prior(sink=0).",
+        ),
+        ({"prior": kt.Prior}, "KeyTokenClassifier: `prior` must be a Prior or None; saw <class "),
+        ({"prior": kt.Prior(ratio="much")}, "Prior: `ratio` must be a finite number of at least 0; saw 'much'."),
+        ({"prior": kt.Prior(sink=-1)}, "`sink` must be a finite number of at least 0; saw -1."),
+        ({"prior": kt.Prior(spread=0)}, "`spread` must be a finite number above 0; saw 0."),
+        ({"prior": kt.Prior(tol=float("nan"))}, "`tol` must be a finite number above 0; saw nan."),
         ({"max_iter": 2.5}, "`max_iter` must be a whole number of at least 1; saw 2.5."),
         ({"min_df": 0}, "`min_df` must be a whole number of at least 1; saw 0."),
         ({"max_df": 2}, "`max_df` must be a share of the texts, above 0 and at most 1; saw 2."),

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from keytokens import KeyTokenClassifier, load, parallel
+from keytokens import KeyTokenClassifier, Prior, load, parallel
 from keytokens.core import counts as core_counts
 from keytokens.errors import InputError, KeyTokensError, MissingExtra
 from keytokens.fitting import listening
@@ -139,9 +139,9 @@ def test_aligned_groups_are_nodes_of_the_same_tree(size, cuts):
     ("corpus", "options", "npartitions"),
     [
         (reviews, {}, 1),
-        (reviews, {"counts": "log", "sink": 0.0, "class_weight": "balanced"}, 5),
+        (reviews, {"counts": "log", "prior": Prior(sink=0.0), "class_weight": "balanced"}, 5),
         (reviews, {"counts": "binary", "ngrams": (1, 1), "brevity": 0.8, "threads": 2}, 40),
-        (reviews, {"ngrams": (2, 4), "min_df": (3, 2), "max_df": 0.5, "max_tokens": 60, "tol": 1e-4}, 7),
+        (reviews, {"ngrams": (2, 4), "min_df": (3, 2), "max_df": 0.5, "max_tokens": 60, "prior": Prior(tol=1e-4)}, 7),
         (topics, {}, 6),
         (topics, {"counts": "log", "brevity": 1.0, "class_weight": {0: 2.0, 1: 1.0, 2: 0.3, 3: 1.0}}, 3),
     ],
@@ -317,16 +317,16 @@ def test_predictions_without_a_cluster():
 
 def test_copies_of_the_estimator(client, tmp_path):
     texts, labels = reviews(60)
-    model = DaskKeyTokenClassifier(client, ngrams=(1, 2), sink=0.5)
+    model = DaskKeyTokenClassifier(client, ngrams=(1, 2), prior=Prior(sink=0.5))
     assert model.get_params()["client"] is client
     assert set(model.get_params()) == {*KeyTokenClassifier().get_params(), "client"}
-    assert clone(model).get_params() == model.get_params()
+    assert clone(model).flat_params() == model.flat_params()
     with pytest.raises(TypeError, match="unexpected keyword argument 'sinks'"):
         DaskKeyTokenClassifier(sinks=1)
     model.fit(*bags(texts, labels, 2))
     local = model.to_local()
     assert type(local) is KeyTokenClassifier
-    same(local, KeyTokenClassifier(ngrams=(1, 2), sink=0.5).fit(texts, labels))
+    same(local, KeyTokenClassifier(ngrams=(1, 2), prior=Prior(sink=0.5)).fit(texts, labels))
     again = pickle.loads(pickle.dumps(model))
     assert again.client is None
     same(again, local)
@@ -360,7 +360,7 @@ def test_refusals(client):
     with pytest.raises(InputError, match=r"`sample_weight` must be 30 finite numbers"):
         model.fit(X, y, dask.array.ones(29, chunks=10))
     with pytest.raises(InputError, match=r"`sink` must be"):
-        DaskKeyTokenClassifier(client, sink=-1).fit(X, y)
+        DaskKeyTokenClassifier(client, prior=Prior(sink=-1)).fit(X, y)
     with pytest.raises(InputError, match=r"`memory, folder, resume` must not be given together with a cluster"):
         model.fit_batches([(texts, labels)], memory=10**9)
     assert not hasattr(model, "classes_")
@@ -383,7 +383,7 @@ def test_the_extra_is_named():
 def test_workers_are_killed(small_blocks, monkeypatch):
     """Blocks, and whatever they are made of, are made again by the other worker."""
     texts, labels = reviews(300)
-    options = {"tol": 1e-5, "max_iter": 8}
+    options = {"prior": Prior(tol=1e-5), "max_iter": 8}
     local = KeyTokenClassifier(**options).fit(texts, labels)
     assert local.n_iter_ == 8
     monkeypatch.setattr(cluster_module, "_LOOK", 1.0)

@@ -125,6 +125,11 @@ def test_what_is_no_plain_file_is_not_read(saved, place, what):
         ("classes", {"a": 1, "b": 2}),
         ("options", []),
         ("options", {"ngrams": {"pairs": 5}}),
+        ("options", {"prior": 5}),
+        ("options", {"prior": {"sinks": 1}}),
+        ("options", {"prior": {"sink": -1}}),
+        ("options", {"prior": {"tol": [0.1]}}),
+        ("options", {"class_weight": {"sink": 1}}),
         ("files", []),
     ],
 )

@@ -40,7 +40,7 @@ def saved(clf, tmp_path):
     [
         (reviews, {}),
         (reviews, {"ngrams": (1, 3), "min_df": (1, 2, 2), "counts": "log", "random_state": np.random.RandomState(0)}),
-        (topics, {"sink": 0}),
+        (topics, {"prior": kt.Prior(sink=0)}),
     ],
 )
 def test_round_trip_is_exact(make, options, tmp_path):
@@ -55,8 +55,9 @@ def test_round_trip_is_exact(make, options, tmp_path):
     assert again.vocabulary_.tokens == clf.vocabulary_.tokens
     assert again.explain(unseen[0]).to_dict() == clf.explain(unseen[0]).to_dict()
     assert again.key_tokens(5) == clf.key_tokens(5)
-    kept = {name: value for name, value in clf.get_params().items() if name != "random_state"}
-    assert {name: again.get_params()[name] for name in kept} == kept
+    kept = {name: value for name, value in clf.flat_params().items() if name != "random_state"}
+    assert {name: again.flat_params()[name] for name in kept} == kept
+    assert type(again.prior) is type(clf.prior)
 
 
 def test_what_is_on_disk(saved, clf):

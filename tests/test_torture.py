@@ -89,7 +89,7 @@ def test_degenerate_matrices():
 def test_separable_data_has_a_minimum_all_the_same(tol):
     """The loss alone would send the parameters to infinity; with the prior the run ends, and is right everywhere."""
     X, y = np.repeat(np.eye(2), 500, axis=0), np.repeat([0, 1], 500)
-    clf = check_counts(X, y, tol=tol, max_iter=1000)
+    clf = check_counts(X, y, prior=kt.Prior(tol=tol), max_iter=1000)
     assert clf.status_.startswith("converged")
     assert clf.score(X, y) == 1
 
@@ -103,7 +103,9 @@ def test_contradictions_leave_even_odds():
 def test_an_empty_document_gets_the_odds_of_the_classes():
     """With or without a sink, a document that says nothing is as likely as its class is frequent, or so."""
     X, y = np.repeat(np.eye(2), [30, 10], axis=0), np.repeat([0, 1], [30, 10])
-    assert_allclose(check_counts(X, y, sink=0).predict_proba(np.zeros((1, 2))), [[0.75, 0.25]], atol=1e-6)
+    assert_allclose(
+        check_counts(X, y, prior=kt.Prior(sink=0)).predict_proba(np.zeros((1, 2))), [[0.75, 0.25]], atol=1e-6
+    )
     assert check_counts(X, y).predict(np.zeros((1, 2))) == [0]
 
 
@@ -266,4 +268,4 @@ def test_counts_beyond_the_limit_are_refused():
 @pytest.mark.parametrize("name", ["ratio", "spread", "sink", "attention_penalty"])
 def test_options_beyond_the_limit_are_refused(name):
     with pytest.raises(kt.InputError, match=rf"`{name}` must be at most 1e\+09; saw 1e\+30"):
-        kt.KeyTokenClassifier(**{name: 1e30}).fit(TEXTS, LABELS)
+        kt.KeyTokenClassifier(prior=kt.Prior(**{name: 1e30})).fit(TEXTS, LABELS)

@@ -30,7 +30,7 @@ from safetensors.numpy import save as save_arrays
 
 from .bags import BagClassifier
 from .bags.features import FARTHEST
-from .classifier import Exact, KeyTokenClassifier
+from .classifier import Exact, KeyTokenClassifier, Prior
 from .compression import NUMBERS, pack, unpack_numbers, unpack_vocabulary
 from .core.bags import LARGEST
 from .errors import InputError, ModelError, refusal, shorten
@@ -144,6 +144,8 @@ def _others(folder: Path, written: list[Path]) -> list[str]:
 
 def _plain(value: Any) -> Any:
     """An option as JSON; a source of random numbers is not kept."""
+    if isinstance(value, Prior):
+        return {name: _plain(v) for name, v in value.get_params().items()}
     if isinstance(value, dict):
         return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
     if isinstance(value, (tuple, list)):
@@ -157,7 +159,7 @@ def _option(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, dict):
-        return dict(value["pairs"])
+        return dict(value["pairs"]) if "pairs" in value else Prior(**value)
     return value
 
 

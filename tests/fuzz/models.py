@@ -28,7 +28,7 @@ _NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e-320, 1e9, 1e30, 1e100, 1e200, 1e308, -1e308
 
 def small_models() -> dict[str, Any]:
     two = kt.KeyTokenClassifier(threads=1).fit(TEXTS[:4], ["pos", "pos", "neg", "neg"])
-    three = kt.KeyTokenClassifier(threads=1, counts="binary", sink=0).fit(TEXTS, [1, 1, 0, 0, 2, 2])
+    three = kt.KeyTokenClassifier(threads=1, counts="binary", prior=kt.Prior(sink=0)).fit(TEXTS, [1, 1, 0, 0, 2, 2])
     bags = [np.array(rows, float) for rows in ([[0, 1], [3, 0]], [[0, 1]], [[3, 0], [0, 1]], [[0, 1], [0, 1]])]
     bag = kt.BagClassifier(n_landmarks=3, max_iter=5).fit(bags, ["yes", "no", "yes", "no"])
     return {

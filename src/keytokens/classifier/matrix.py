@@ -31,25 +31,20 @@ class AttentionClassifier(Attention):
     ----------
     counts : "raw", "log" or "binary"
         The weight of a token that occurs c times: c, 1 + log c, or 1. Of an amount below 1: c, c, or 1 (0 for none).
-    sink : float
-        The weight of the sink, in mean document weights. 0: no sink, the model of the paper.
-    ratio, spread : float
-        The prior of the values: how much of the log-count ratio its mean holds, and how wide it is.
-    attention_penalty : float
-        Precision of the prior of the attention logits: large for attention that stays close to it.
     brevity : float from 0 to 1
         How few tokens should decide. 0: the prior of the attention is uniform, many share a decision. Up to 0.2:
         attention begins at the tokens that tell the classes apart. Beyond: small contributions are silenced after
         training. The default costs next to no accuracy; 0.8 costs less than half a point on long reviews, where three
         tokens then suffice (the median).
-    max_iter, tol :
-        Stop after so many steps, or when two steps in a row lower the objective by less than this share of it each. The
-        default stops early, which predicts better than the exact minimum; for that one, try 1e-6.
     class_weight : None, "balanced" or dict
     random_state : checked and kept; training draws no random numbers.
     threads : int or None
         None: all cores. The result is the same to the bit for any number.
+    max_iter : int
+        Stop after so many steps; the prior's `tol` mostly stops earlier.
     verbose : 0 or 1: a progress bar.
+    prior : Prior or None
+        What training believes before it sees a text (see `Prior`); None: the defaults.
 
     Attributes
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from ..core.attention import Parameters
 from ..core.counts import COUNTS, Block, Float
 from ..core.embeddings import Embeddings, embed
 from ..core.losses import log_probabilities, probabilities
-from ..core.prior import PriorOptions
 from ..errors import refusal
 from ..fitting import check_memory, check_weights, progress
 from ..optim.lbfgs import LBFGSState
@@ -22,10 +21,9 @@ from ..parallel import cores
 from ..streaming import Workplace
 from ..training import TrainingSet, fit_scalars
 from ..validate import check_choice, check_number, check_seed
+from .prior import Prior
 
 __all__ = ["Attention", "Exact"]
-
-_LARGEST_OPTION = 1e9  # so that sums of squares stay finite in single precision
 
 
 class Exact:
@@ -62,42 +60,47 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         counts: str = "raw",
-        sink: float = 0.3,
-        ratio: float = 1.5,
-        spread: float = 1.6,
-        attention_penalty: float = 1.0,
         brevity: float = 0.3,
-        max_iter: int = 100,
-        tol: float = 0.04,
         class_weight: Any = None,
         random_state: Any = None,
         threads: int | None = None,
+        max_iter: int = 100,
         verbose: int = 0,
+        prior: Prior | None = None,
     ) -> None:
         self.counts = counts
-        self.sink = sink
-        self.ratio = ratio
-        self.spread = spread
-        self.attention_penalty = attention_penalty
         self.brevity = brevity
-        self.max_iter = max_iter
-        self.tol = tol
         self.class_weight = class_weight
         self.random_state = random_state
         self.threads = threads
+        self.max_iter = max_iter
         self.verbose = verbose
+        self.prior = prior
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options by name; `deep`: also those of the prior, as `prior__ratio` and so on."""
+        found: dict[str, Any] = super().get_params(deep=deep)
+        if deep and self.prior is None:
+            found |= {f"prior__{name}": value for name, value in Prior().get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Change options by name; the first `prior__...` makes a prior where there was none."""
+        if params.get("prior", self.prior) is None and any(name.startswith("prior__") for name in params):
+            params["prior"] = Prior()
+        return cast("Self", super().set_params(**params))
+
+    def flat_params(self) -> dict[str, Any]:
+        """The options without `prior` itself, only its own as `prior__ratio` and so on: what `set_params` takes."""
+        return {name: value for name, value in self.get_params().items() if name != "prior"}
 
     def check_options(self) -> None:
         """Refuse options that break a rule, as `fit` does before it begins."""
         owner = type(self).__name__
         check_choice(owner, "counts", self.counts, COUNTS)
-        for name in ("sink", "ratio"):
-            check_number(owner, name, getattr(self, name), 0)
-        for name in ("spread", "attention_penalty", "tol"):
-            check_number(owner, name, getattr(self, name), 0, above=True)
-        for name in ("sink", "ratio", "spread", "attention_penalty"):
-            if getattr(self, name) > _LARGEST_OPTION:
-                raise refusal(owner, name, f"be at most {_LARGEST_OPTION:g}", getattr(self, name))
+        if self.prior is not None and not isinstance(self.prior, Prior):
+            raise refusal(owner, "prior", "be a Prior or None", self.prior, "for example prior=Prior(sink=0)")
+        self._prior.check_options()
         check_number(owner, "brevity", self.brevity, 0)
         if self.brevity > 1:
             raise refusal(owner, "brevity", "be a number from 0 to 1", self.brevity)
@@ -106,6 +109,10 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_choice(owner, "class_weight", self.class_weight, ("balanced",))
         check_number(owner, "threads", self.threads, 1, whole=True, none=True)
         check_seed(owner, "random_state", self.random_state)
+
+    @property
+    def _prior(self) -> Prior:
+        return Prior() if self.prior is None else self.prior
 
     @property
     def _threads(self) -> int:
@@ -135,7 +142,8 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, data: TrainingSet, classes: NDArray[Any], place: Workplace | None = None, **more: Any) -> None:
         """Fit to documents wherever they lie."""
-        options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, self.brevity)
+        prior = self._prior
+        options = prior.options(self.brevity)
         state, history = (place and place.state()) or (None, [])
         resumed = None if state is None else (state, len(history))
         with progress(self.verbose) as tick:
@@ -146,7 +154,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 history.append(state.value)
                 tick(state.value)
 
-            done = fit_scalars(data, options, self.max_iter, self.tol, watch, resumed)
+            done = fit_scalars(data, options, self.max_iter, prior.tol, watch, resumed)
         theta = done.theta
         self.__dict__.update(
             classes_=classes,

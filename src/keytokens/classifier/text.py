@@ -28,6 +28,7 @@ from ..text import Limits, Vocabulary, count
 from ..text.building import Found, find
 from ..text.pieces import slices
 from ..validate import check_labels, check_number, check_range, check_texts, check_truth, one_column, text_cure
+from .prior import Prior
 from .shared import Attention, Exact
 
 if TYPE_CHECKING:
@@ -75,17 +76,13 @@ class KeyTokenClassifier(Attention):
         max_df: float = 1.0,
         max_tokens: int | None = None,
         counts: str = "raw",
-        sink: float = 0.3,
-        ratio: float = 1.5,
-        spread: float = 1.6,
-        attention_penalty: float = 1.0,
         brevity: float = 0.3,
-        max_iter: int = 100,
-        tol: float = 0.04,
         class_weight: Any = None,
         random_state: Any = None,
         threads: int | None = None,
+        max_iter: int = 100,
         verbose: int = 0,
+        prior: Prior | None = None,
     ) -> None:
         self.ngrams = ngrams
         self.min_df = min_df
@@ -93,17 +90,13 @@ class KeyTokenClassifier(Attention):
         self.max_tokens = max_tokens
         super().__init__(
             counts=counts,
-            sink=sink,
-            ratio=ratio,
-            spread=spread,
-            attention_penalty=attention_penalty,
             brevity=brevity,
-            max_iter=max_iter,
-            tol=tol,
             class_weight=class_weight,
             random_state=random_state,
             threads=threads,
+            max_iter=max_iter,
             verbose=verbose,
+            prior=prior,
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -184,7 +177,7 @@ class KeyTokenClassifier(Attention):
         self.check_options()
         check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
         with TemporaryDirectory() if folder is None else nullcontext(folder) as given:
-            options = {k: repr(v) for k, v in self.get_params().items() if k not in ("threads", "verbose")}
+            options = {k: repr(v) for k, v in self.flat_params().items() if k not in ("threads", "verbose")}
             place = Workplace(Path(given), {**options, "source": source, "memory": memory}, resume)
             found = place.kept()
             if found is None:
@@ -365,7 +358,7 @@ class KeyTokenClassifier(Attention):
             class_counts=self.class_counts_,
             history=self.history_.tolist(),
             status=self.status_,
-            options=self.get_params(deep=False),
+            options=self.flat_params(),
             whole_size=whole_size,
         )
 

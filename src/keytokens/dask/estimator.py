@@ -11,6 +11,7 @@ import dask.array
 import distributed
 import numpy as np
 from distributed import Future
+from sklearn.base import clone
 
 from ..classifier import KeyTokenClassifier
 from ..errors import refusal
@@ -67,7 +68,12 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         return sorted([*KeyTokenClassifier._get_param_names(), "client"])
 
     def __sklearn_clone__(self) -> DaskKeyTokenClassifier:
-        return type(self)(**self.get_params(deep=False))
+        return type(self)(self.client, **self._own_options())
+
+    def _own_options(self) -> dict[str, Any]:
+        """Copies of all but the client."""
+        options = self.get_params(deep=False)
+        return {name: clone(value, safe=False) for name, value in options.items() if name != "client"}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}
@@ -111,9 +117,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
 
     def to_local(self) -> KeyTokenClassifier:
         """The same model without a cluster."""
-        options = self.get_params(deep=False)
-        del options["client"]
-        model = KeyTokenClassifier(**options)
+        model = KeyTokenClassifier(**self._own_options())
         fitted = {name: value for name, value in self.__dict__.items() if name.endswith("_") or name == "_exact"}
         model.__dict__.update(fitted)
         return model
@@ -214,4 +218,4 @@ def fit_on_dask(
         cure = "start one (dask scheduler), and give its address"
         raise refusal("fit", "--dask", "be the address of a dask scheduler that answers", address, cure) from error
     with client:
-        return DaskKeyTokenClassifier(client, **options).fit_batches(batches, relabel=relabel).to_local()
+        return DaskKeyTokenClassifier(client).set_params(**options).fit_batches(batches, relabel=relabel).to_local()
