@@ -34,6 +34,7 @@ def small_models() -> dict[str, Any]:
     return {
         "two": two,
         "three": three,
+        "pruned": kt.KeyTokenClassifier(threads=1, min_df=1).fit(TEXTS[:4], ["pos", "pos", "neg", "neg"]).pruned(12),
         "packed": two.compressed(10**6),
         "packed-3": three.compressed(10**6),
         "bag": bag,
@@ -43,7 +44,7 @@ def small_models() -> dict[str, Any]:
 class _Models:
     """Small models of every kind and format on the disk, and one folder in which the damaged ones are put."""
 
-    names: tuple[str, ...] = ("two", "three", "packed", "packed-3", "bag")
+    names: tuple[str, ...] = ("two", "three", "pruned", "packed", "packed-3", "bag")
 
     def __init__(self, folder: Path) -> None:
         self.target = folder / "target"

@@ -32,8 +32,9 @@ class Exact:
     With more than two classes, what is added to all scores of a token changes nothing: they are made to sum to 0.
     """
 
-    def __init__(self, trained: Parameters) -> None:
+    def __init__(self, trained: Parameters, on_grid: bool = False) -> None:
         self.trained = trained
+        self.on_grid = on_grid  # made so by `compression`
 
     @functools.cached_property
     def theta(self) -> Parameters:

@@ -296,7 +296,7 @@ class KeyTokenClassifier(Attention):
             mean_attention_=self.mean_attention_[kept],
             class_counts_=self.class_counts_[:, kept],
         )
-        model._exact = Exact(model._present())
+        model._exact = Exact(model._present(), self._exact.on_grid)
         return model
 
     def compressed(self, max_bytes: int) -> KeyTokenClassifier:
@@ -336,7 +336,7 @@ class KeyTokenClassifier(Attention):
             mean_attention_=small.mean_attention,
             class_counts_=small.class_counts,
         )
-        model._exact = Exact(model._present())
+        model._exact = Exact(model._present(), on_grid=True)
         return model
 
     def page_model(self, whole_size: int | None = None) -> PageModel:
