@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import pickle
 import platform
@@ -49,7 +48,6 @@ from keytokens.dask import building, estimator
 from keytokens.dask import cluster as cluster_module
 from keytokens.dask.building import _merged_grams
 from keytokens.dask.collections import Sealed
-from keytokens.dask.sharing import GoneError, Shared
 from keytokens.dask.training import aligned
 
 HERE: dict[str, Any] = {
@@ -154,50 +152,6 @@ def test_the_model_of_one_machine(client, small_blocks, corpus, options, npartit
 
 
 # Parameters and sums on their way -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def readings(monkeypatch) -> list[Shared]:
-    """What was read of other processes."""
-    found: list[Shared] = []
-    original = Shared.read
-
-    def listening(self: Shared, *given: Any) -> Any:
-        found.append(self)
-        return original(self, *given)
-
-    monkeypatch.setattr(Shared, "read", listening)
-    return found
-
-
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files that are only in memory")
-@pytest.mark.parametrize("corpus", [reviews, topics])
-@pytest.mark.parametrize("shares", [True, False])
-def test_in_shared_memory_or_in_messages(client, small_blocks, readings, monkeypatch, corpus, shares):
-    """Two rows lie one after the other, five token by token."""
-    if not shares:
-        monkeypatch.setattr(cluster_module, "can_share", lambda client: False)
-    texts, labels = corpus(150)
-    local = KeyTokenClassifier().fit(texts, labels)
-    same(DaskKeyTokenClassifier(client).fit(*bags(texts, labels, 4)), local)
-    assert len(readings) > 5 * local.n_iter_ if shares else not readings
-
-
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files that are only in memory")
-@pytest.mark.parametrize("when", [4, 23, 24, 25])
-def test_shared_memory_that_is_gone(client, small_blocks, monkeypatch, when):
-    """At the first parameters, or at parameters or sums later on: messages are enough from there on."""
-    original, count = Shared.read, itertools.count(1)
-
-    def failing(self: Shared, *given: Any) -> Any:
-        if next(count) >= when:
-            raise GoneError("gone")
-        return original(self, *given)
-
-    monkeypatch.setattr(Shared, "read", failing)
-    texts, labels = reviews(150)
-    same(DaskKeyTokenClassifier(client).fit(*bags(texts, labels, 4)), KeyTokenClassifier().fit(texts, labels))
-    assert when < next(count) < when + 10
 
 
 def test_partitions_travel_in_one_message():
