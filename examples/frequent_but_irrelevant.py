@@ -32,7 +32,7 @@ print(
 
 # %%
 # A whole training, from the counts alone, gives them more than their share of attention.
-clf = kt.AttentionClassifier(sink=0).fit(data.counts, data.labels)
+clf = kt.AttentionClassifier(prior=kt.Prior(sink=0)).fit(data.counts, data.labels)
 share = clf.mean_attention_[important].sum() / clf.mean_attention_.sum()
 print(f"attention on important tokens {share:.2f}; at the start {1 / 12:.2f}")
 

@@ -17,7 +17,7 @@ import keytokens as kt
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
-clf = kt.AttentionClassifier(brevity=0, spread=8, tol=1e-4).fit(X_train, y_train)
+clf = kt.AttentionClassifier(brevity=0, prior=kt.Prior(spread=8, tol=1e-4)).fit(X_train, y_train)
 print(f"accuracy {clf.score(X_test, y_test):.3f}")
 
 # %%

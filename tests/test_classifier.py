@@ -52,13 +52,9 @@ def test_labels_of_every_kind(rename):
     assert type(clf.explain(texts[0]).label) is type(rename["pos"])
 
 
-@pytest.mark.parametrize("parameters", ["scalars", "embeddings"])
-def test_same_bits_with_any_threads(parameters):
+def test_same_bits_with_any_threads():
     texts, labels = reviews(2500, words=6)  # several pieces
-    fits = [
-        kt.KeyTokenClassifier(parameters=parameters, dim=8, random_state=3, threads=n).fit(texts, labels)
-        for n in (1, 2, 3)
-    ]
+    fits = [kt.KeyTokenClassifier(threads=n).fit(texts, labels) for n in (1, 2, 3)]
     for other in fits[1:]:
         assert other.vocabulary_.tokens == fits[0].vocabulary_.tokens
         for name in ("attention_", "values_", "intercept_", "mean_attention_", "class_counts_", "history_"):
@@ -93,7 +89,7 @@ def test_the_text_front_is_the_array_core(two):
 @pytest.mark.parametrize("make", [reviews, topics])
 def test_to_embeddings_gives_the_same_f(make, sink):
     texts, labels = make(80)
-    clf = kt.KeyTokenClassifier(sink=sink).fit(texts, labels)
+    clf = kt.KeyTokenClassifier(prior=kt.Prior(sink=sink)).fit(texts, labels)
     found = clf.to_embeddings(16)
     E, p, v = found
     assert E.shape == (len(clf.vocabulary_), 16)
@@ -101,21 +97,16 @@ def test_to_embeddings_gives_the_same_f(make, sink):
     counts = text.count([*texts, "nothing known"], clf.vocabulary_)
     expected = clf.decision_function([*texts, "nothing known"])
     np.testing.assert_allclose(found.scores(counts), expected, atol=1e-12)
+    least = clf.to_embeddings()  # the least dimension that can hold the model
+    assert least.E.shape == (len(clf.vocabulary_), len(clf.values_) + 1)
+    np.testing.assert_allclose(least.scores(counts), expected, atol=1e-12)
+    with pytest.raises(kt.InputError, match="`dim` must be a whole number of at least"):
+        clf.to_embeddings(len(clf.values_))
     if sink == 0:  # the formula of the paper, written out
         row = np.repeat(counts[0].indices, counts[0].data.astype(int))
         a = E[row] @ p
         attention = np.exp(a - a.max()) / np.exp(a - a.max()).sum()
         np.testing.assert_allclose(attention @ E[row] @ v, expected[0], atol=1e-12)
-
-
-def test_embeddings_learn_too():
-    texts, labels = reviews(400)
-    clf = kt.KeyTokenClassifier(parameters="embeddings", dim=16, random_state=0).fit(texts, labels)
-    assert clf.score(*reviews(seed=1)) > 0.85
-    again = kt.KeyTokenClassifier(parameters="embeddings", dim=16, random_state=0).fit(texts, labels)
-    np.testing.assert_array_equal(clf.attention_, again.attention_)
-    other = kt.KeyTokenClassifier(parameters="embeddings", dim=16, random_state=1).fit(texts, labels)
-    assert not np.array_equal(clf.attention_, other.attention_)
 
 
 def test_sample_weight_counts_like_repetition():
@@ -125,8 +116,8 @@ def test_sample_weight_counts_like_repetition():
     # a text of weight 0 still lends its words to the vocabulary: give both fits the same one through the array core
     _, counts = text.build(texts, text.Limits())
     y = np.array(labels)
-    one = kt.AttentionClassifier(tol=1e-9).fit(counts.astype(float), y, sample_weight=weight)
-    two = kt.AttentionClassifier(tol=1e-9).fit(counts[repeated].astype(float), y[repeated])
+    one = kt.AttentionClassifier(prior=kt.Prior(tol=1e-9)).fit(counts.astype(float), y, sample_weight=weight)
+    two = kt.AttentionClassifier(prior=kt.Prior(tol=1e-9)).fit(counts[repeated].astype(float), y[repeated])
     np.testing.assert_allclose(one.decision_function(counts), two.decision_function(counts), atol=1e-4)
 
 
@@ -143,19 +134,6 @@ def test_class_weight_moves_the_decision():
     assert given > plain
 
 
-def test_warm_start_goes_on():
-    texts, labels = reviews()
-    first = kt.KeyTokenClassifier(max_iter=3, tol=1e-12).fit(texts, labels)
-    assert first.status_ == "stopped after the given number of steps"
-    warm = kt.KeyTokenClassifier(max_iter=3, tol=1e-12, warm_start=True).fit(texts, labels)
-    begun, before = warm.history_[0], warm.history_[-1]
-    warm.fit(texts, labels)
-    assert warm.history_[0] < (begun + before) / 2  # at the mean of the last steps
-    assert warm.history_[-1] < before
-    warm.fit([*texts, "brand new words"], [*labels, "pos"])  # another vocabulary: begins afresh
-    assert warm.predict(["brand new"]).shape == (1,)
-
-
 def test_verbose_shows_a_bar(capsys):
     texts, labels = reviews(40)
     kt.KeyTokenClassifier(verbose=1).fit(texts, labels)
@@ -168,7 +146,7 @@ def test_texts_without_a_known_token(two):
     texts, labels = reviews(90)
     labels = ["pos" if i % 3 else "neg" for i in range(90)]
     for sink in (0, 0.5):
-        clf = kt.KeyTokenClassifier(sink=sink).fit(texts, labels)
+        clf = kt.KeyTokenClassifier(prior=kt.Prior(sink=sink)).fit(texts, labels)
         for odd in ("", "\x00", "zzz qqq", "...", "\ud800"):
             (p,) = clf.predict_proba([odd])
             assert np.isfinite(p).all()
@@ -229,16 +207,20 @@ def test_sparse_dense_and_signed_arrays():
         ({"ngrams": (2, 1)}, "KeyTokenClassifier: `ngrams` must be two whole numbers, 1 <= least <= most; saw (2, 1)."),
         ({"ngrams": "12"}, "`ngrams` must be two whole numbers"),
         ({"counts": "tfidf"}, "`counts` must be one of 'raw', 'log', 'binary'; saw 'tfidf'."),
-        ({"sink": -1}, "`sink` must be a finite number of at least 0; saw -1."),
-        ({"spread": 0}, "`spread` must be a finite number above 0; saw 0."),
-        ({"tol": float("nan")}, "`tol` must be a finite number above 0; saw nan."),
+        (
+            {"prior": {"sink": 0}},
+            "`prior` must be a Prior or None; saw {'sink': 0}. Cure: for example prior=Prior(sink=0).",
+        ),
+        ({"prior": kt.Prior}, "KeyTokenClassifier: `prior` must be a Prior or None; saw <class "),
+        ({"prior": kt.Prior(ratio="much")}, "Prior: `ratio` must be a finite number of at least 0; saw 'much'."),
+        ({"prior": kt.Prior(sink=-1)}, "`sink` must be a finite number of at least 0; saw -1."),
+        ({"prior": kt.Prior(spread=0)}, "`spread` must be a finite number above 0; saw 0."),
+        ({"prior": kt.Prior(tol=float("nan"))}, "`tol` must be a finite number above 0; saw nan."),
         ({"max_iter": 2.5}, "`max_iter` must be a whole number of at least 1; saw 2.5."),
         ({"min_df": 0}, "`min_df` must be a whole number of at least 1; saw 0."),
         ({"max_df": 2}, "`max_df` must be a share of the texts, above 0 and at most 1; saw 2."),
         ({"max_tokens": 0}, "`max_tokens` must be a whole number of at least 1 or None; saw 0."),
         ({"threads": 0}, "`threads` must be a whole number of at least 1 or None; saw 0."),
-        ({"parameters": "both"}, "`parameters` must be one of 'scalars', 'embeddings'; saw 'both'."),
-        ({"parameters": "embeddings", "dim": 1}, "`dim` must be a whole number of at least 2; saw 1."),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(options, message):
@@ -289,15 +271,13 @@ def test_a_failed_fit_leaves_the_model_as_it_was(two):
     np.testing.assert_array_equal(clf.predict_proba(texts), expected)
 
 
-@pytest.mark.parametrize("model", ["two", "four", "embeddings", "matrix"])
+@pytest.mark.parametrize("model", ["two", "four", "matrix"])
 def test_log_probabilities(model, two, four, monkeypatch):
     """Exact where the probability itself rounds to 0 or to 1."""
-    texts, labels = topics() if model == "four" else reviews()
+    texts, _ = topics() if model == "four" else reviews()
     if model == "matrix":
         X = np.array([[3, 0, 1], [2, 0, 2], [0, 2, 1], [0, 1, 1]] * 5)
         clf = kt.AttentionClassifier().fit(X, [1, 1, 0, 0] * 5)
-    elif model == "embeddings":
-        X, clf = texts, kt.KeyTokenClassifier(parameters="embeddings", dim=8, random_state=0).fit(texts, labels)
     else:
         X, clf = texts, {"two": two, "four": four}[model][0]
     L, P = clf.predict_log_proba(X), clf.predict_proba(X)

@@ -28,7 +28,7 @@ def folder(tmp_path_factory) -> Path:
     clf = kt.KeyTokenClassifier(random_state=0).fit(*reviews(120))
     clf.save(place / "plain")
     clf.compressed(20_000).save(place / "packed")
-    kt.KeyTokenClassifier(counts="binary", sink=0).fit(*topics(120)).save(place / "four")
+    kt.KeyTokenClassifier(counts="binary", prior=kt.Prior(sink=0)).fit(*topics(120)).save(place / "four")
     return place
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import pickle
 import platform
@@ -23,7 +22,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from keytokens import KeyTokenClassifier, load, parallel
+from keytokens import KeyTokenClassifier, Prior, load, parallel
 from keytokens.core import counts as core_counts
 from keytokens.errors import InputError, KeyTokensError, MissingExtra
 from keytokens.fitting import listening
@@ -49,7 +48,6 @@ from keytokens.dask import building, estimator
 from keytokens.dask import cluster as cluster_module
 from keytokens.dask.building import _merged_grams
 from keytokens.dask.collections import Sealed
-from keytokens.dask.sharing import GoneError, Shared
 from keytokens.dask.training import aligned
 
 HERE: dict[str, Any] = {
@@ -139,10 +137,9 @@ def test_aligned_groups_are_nodes_of_the_same_tree(size, cuts):
     ("corpus", "options", "npartitions"),
     [
         (reviews, {}, 1),
-        (reviews, {"counts": "log", "sink": 0.0, "class_weight": "balanced"}, 5),
+        (reviews, {"counts": "log", "prior": Prior(sink=0.0), "class_weight": "balanced"}, 5),
         (reviews, {"counts": "binary", "ngrams": (1, 1), "brevity": 0.8, "threads": 2}, 40),
-        (reviews, {"ngrams": (2, 4), "min_df": (3, 2), "max_df": 0.5, "max_tokens": 60, "tol": 1e-4}, 7),
-        (reviews, {"parameters": "embeddings", "dim": 4, "random_state": 3, "max_iter": 5}, 4),
+        (reviews, {"ngrams": (2, 4), "min_df": (3, 2), "max_df": 0.5, "max_tokens": 60, "prior": Prior(tol=1e-4)}, 7),
         (topics, {}, 6),
         (topics, {"counts": "log", "brevity": 1.0, "class_weight": {0: 2.0, 1: 1.0, 2: 0.3, 3: 1.0}}, 3),
     ],
@@ -155,50 +152,6 @@ def test_the_model_of_one_machine(client, small_blocks, corpus, options, npartit
 
 
 # Parameters and sums on their way -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def readings(monkeypatch) -> list[Shared]:
-    """What was read of other processes."""
-    found: list[Shared] = []
-    original = Shared.read
-
-    def listening(self: Shared, *given: Any) -> Any:
-        found.append(self)
-        return original(self, *given)
-
-    monkeypatch.setattr(Shared, "read", listening)
-    return found
-
-
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files that are only in memory")
-@pytest.mark.parametrize("corpus", [reviews, topics])
-@pytest.mark.parametrize("shares", [True, False])
-def test_in_shared_memory_or_in_messages(client, small_blocks, readings, monkeypatch, corpus, shares):
-    """Two rows lie one after the other, five token by token."""
-    if not shares:
-        monkeypatch.setattr(cluster_module, "can_share", lambda client: False)
-    texts, labels = corpus(150)
-    local = KeyTokenClassifier().fit(texts, labels)
-    same(DaskKeyTokenClassifier(client).fit(*bags(texts, labels, 4)), local)
-    assert len(readings) > 5 * local.n_iter_ if shares else not readings
-
-
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files that are only in memory")
-@pytest.mark.parametrize("when", [4, 23, 24, 25])
-def test_shared_memory_that_is_gone(client, small_blocks, monkeypatch, when):
-    """At the first parameters, or at parameters or sums later on: messages are enough from there on."""
-    original, count = Shared.read, itertools.count(1)
-
-    def failing(self: Shared, *given: Any) -> Any:
-        if next(count) >= when:
-            raise GoneError("gone")
-        return original(self, *given)
-
-    monkeypatch.setattr(Shared, "read", failing)
-    texts, labels = reviews(150)
-    same(DaskKeyTokenClassifier(client).fit(*bags(texts, labels, 4)), KeyTokenClassifier().fit(texts, labels))
-    assert when < next(count) < when + 10
 
 
 def test_partitions_travel_in_one_message():
@@ -231,15 +184,6 @@ def test_weights(client, small_blocks):
     for given_weight in (weight, dask.array.from_array(weight, chunks=50)):
         ours = DaskKeyTokenClassifier(class_weight="balanced").fit(*bags(texts, labels, 3), given_weight)
         same(ours, local)
-
-
-def test_a_warm_start_goes_on(client):
-    texts, labels = reviews(80)
-    ours, local = (kind(warm_start=True, max_iter=2, tol=1e-9) for kind in (DaskKeyTokenClassifier, KeyTokenClassifier))
-    for _ in range(2):
-        ours.fit(*bags(texts, labels, 3))
-        local.fit(texts, labels)
-    same(ours, local)
 
 
 # Every kind of collection --------------------------------------------------------------------------------------------
@@ -327,16 +271,16 @@ def test_predictions_without_a_cluster():
 
 def test_copies_of_the_estimator(client, tmp_path):
     texts, labels = reviews(60)
-    model = DaskKeyTokenClassifier(client, ngrams=(1, 2), sink=0.5)
+    model = DaskKeyTokenClassifier(client, ngrams=(1, 2), prior=Prior(sink=0.5))
     assert model.get_params()["client"] is client
     assert set(model.get_params()) == {*KeyTokenClassifier().get_params(), "client"}
-    assert clone(model).get_params() == model.get_params()
+    assert clone(model).flat_params() == model.flat_params()
     with pytest.raises(TypeError, match="unexpected keyword argument 'sinks'"):
         DaskKeyTokenClassifier(sinks=1)
     model.fit(*bags(texts, labels, 2))
     local = model.to_local()
     assert type(local) is KeyTokenClassifier
-    same(local, KeyTokenClassifier(ngrams=(1, 2), sink=0.5).fit(texts, labels))
+    same(local, KeyTokenClassifier(ngrams=(1, 2), prior=Prior(sink=0.5)).fit(texts, labels))
     again = pickle.loads(pickle.dumps(model))
     assert again.client is None
     same(again, local)
@@ -370,7 +314,7 @@ def test_refusals(client):
     with pytest.raises(InputError, match=r"`sample_weight` must be 30 finite numbers"):
         model.fit(X, y, dask.array.ones(29, chunks=10))
     with pytest.raises(InputError, match=r"`sink` must be"):
-        DaskKeyTokenClassifier(client, sink=-1).fit(X, y)
+        DaskKeyTokenClassifier(client, prior=Prior(sink=-1)).fit(X, y)
     with pytest.raises(InputError, match=r"`memory, folder, resume` must not be given together with a cluster"):
         model.fit_batches([(texts, labels)], memory=10**9)
     assert not hasattr(model, "classes_")
@@ -393,7 +337,7 @@ def test_the_extra_is_named():
 def test_workers_are_killed(small_blocks, monkeypatch):
     """Blocks, and whatever they are made of, are made again by the other worker."""
     texts, labels = reviews(300)
-    options = {"tol": 1e-5, "max_iter": 8}
+    options = {"prior": Prior(tol=1e-5), "max_iter": 8}
     local = KeyTokenClassifier(**options).fit(texts, labels)
     assert local.n_iter_ == 8
     monkeypatch.setattr(cluster_module, "_LOOK", 1.0)

@@ -28,7 +28,7 @@ TEXTS = st.lists(st.lists(PIECES, max_size=8).map(" ".join), max_size=9)
 
 @pytest.fixture(scope="module")
 def models():
-    options = [{}, {"sink": 0, "counts": "log"}, {"ngrams": (1, 3), "min_df": 1, "counts": "binary"}]
+    options = [{}, {"prior": kt.Prior(sink=0), "counts": "log"}, {"ngrams": (1, 3), "min_df": 1, "counts": "binary"}]
     return [kt.KeyTokenClassifier(**one).fit(*reviews(150)) for one in options] + [
         kt.KeyTokenClassifier().fit(*topics(150))
     ]

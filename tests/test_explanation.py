@@ -19,12 +19,12 @@ from .corpus import FILLER, NEGATIVE, POSITIVE, reviews, topics
 
 OPTIONS = [
     {},
-    {"sink": 0},
+    {"prior": kt.Prior(sink=0)},
     {"counts": "binary"},
-    {"counts": "log", "sink": 0},
+    {"counts": "log", "prior": kt.Prior(sink=0)},
     {"ngrams": (1, 1)},
     {"ngrams": (1, 3), "min_df": (1, 2, 2)},
-    {"ngrams": (2, 2), "min_df": 1, "sink": 0},
+    {"ngrams": (2, 2), "min_df": 1, "prior": kt.Prior(sink=0)},
 ]
 
 
@@ -60,7 +60,7 @@ def label_without(clf, text, gone_tokens):
     dense = counts.toarray()
     dense[:, gone] = 0
     core = kt.AttentionClassifier(
-        **{k: v for k, v in clf.get_params().items() if k in kt.AttentionClassifier().get_params()}
+        **{k: v for k, v in clf.get_params(deep=False).items() if k in kt.AttentionClassifier().get_params()}
     )
     for name in ("classes_", "attention_", "values_", "intercept_", "empty_", "log_sink_", "_exact"):
         setattr(core, name, getattr(clf, name))
@@ -81,7 +81,7 @@ def test_sets_hold_and_are_minimal_by_brute_force(models, words, which):
     names = list(dict.fromkeys(t.text for t in e.tokens))
     if len(names) > 7 or not names:
         return
-    has_sink = clf.sink > 0
+    has_sink = clf.get_params()["prior__sink"] > 0
     outcome = {}
     for size in range(len(names) + 1):
         for gone in itertools.combinations(names, size):
@@ -114,7 +114,7 @@ def test_word_sets_against_all_maskings(models, words, which):
     places = words_of(text)
     if not e.tokens:
         return
-    has_sink = clf.sink > 0
+    has_sink = clf.get_params()["prior__sink"] > 0
     masks = [frozenset(c) for k in range(len(places) + 1) for c in itertools.combinations(range(len(places)), k)]
     predicted = dict(zip(masks, clf.predict([mask(text, places, gone) for gone in masks]).tolist(), strict=True))
     known = {m: bool(clf.explain(mask(text, places, m)).tokens) for m in masks}
@@ -219,10 +219,15 @@ def test_ranges_of_the_certificate(models):
                         assert least - 1e-12 <= p <= greatest + 1e-12
 
 
+NO_SINK = {"prior": kt.Prior(sink=0)}
 SENTENCES = [
-    ({"sink": 0}, "great", "1 of 1 token fixes the label: whatever other tokens are deleted, it stays 'pos'"),
-    ({"sink": 0}, "great", "No deletion that leaves a known token changes the label."),
-    ({"sink": 0}, "zzz", "The text has no known token: the label is the most frequent one."),
+    (
+        {"prior": kt.Prior(sink=0)},
+        "great",
+        "1 of 1 token fixes the label: whatever other tokens are deleted, it stays 'pos'",
+    ),
+    (NO_SINK, "great", "No deletion that leaves a known token changes the label."),
+    (NO_SINK, "zzz", "The text has no known token: the label is the most frequent one."),
     ({}, "", "The text has no known token: the intercept alone decides."),
 ]
 

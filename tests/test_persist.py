@@ -23,6 +23,8 @@ from keytokens import persist
 
 from .corpus import reviews, topics
 
+PARTS = ["numbers", "words"]
+
 
 @pytest.fixture(scope="module")
 def clf():
@@ -40,7 +42,7 @@ def saved(clf, tmp_path):
     [
         (reviews, {}),
         (reviews, {"ngrams": (1, 3), "min_df": (1, 2, 2), "counts": "log", "random_state": np.random.RandomState(0)}),
-        (topics, {"sink": 0}),
+        (topics, {"prior": kt.Prior(sink=0)}),
     ],
 )
 def test_round_trip_is_exact(make, options, tmp_path):
@@ -55,18 +57,74 @@ def test_round_trip_is_exact(make, options, tmp_path):
     assert again.vocabulary_.tokens == clf.vocabulary_.tokens
     assert again.explain(unseen[0]).to_dict() == clf.explain(unseen[0]).to_dict()
     assert again.key_tokens(5) == clf.key_tokens(5)
-    kept = {name: value for name, value in clf.get_params().items() if name != "random_state"}
-    assert {name: again.get_params()[name] for name in kept} == kept
+    kept = {name: value for name, value in clf.flat_params().items() if name != "random_state"}
+    assert {name: again.flat_params()[name] for name in kept} == kept
+    assert type(again.prior) is type(clf.prior)
 
 
 def test_what_is_on_disk(saved, clf):
     record = json.loads((saved / "model.json").read_text())
-    assert record["format"] == 1
+    assert record["format"] == 3
     assert sorted(file.name for file in saved.iterdir()) == sorted(
         ["model.json", *(entry["name"] for entry in record["files"].values())]
     )
-    vocabulary = saved / record["files"]["vocabulary"]["name"]
-    assert vocabulary.read_text("utf-8").split("\n")[:-1] == list(clf.vocabulary_.tokens)
+    numbers, words = (safetensors_load((saved / record["files"][part]["name"]).read_bytes()) for part in PARTS)
+    np.testing.assert_array_equal(numbers["attention"], clf.attention_)
+    assert words["words"].tobytes().decode("utf-8").split("\n") == list(clf.vocabulary_.words)
+
+
+def test_columns_in_any_order(clf, saved, tmp_path):
+    """The columns of a pruned model follow the old ones, and not the nodes."""
+    pruned = clf.pruned(60)
+    pruned.save(tmp_path / "pruned")
+    for folder, turned in ((saved, False), (tmp_path / "pruned", True)):
+        assert ("columns" in safetensors_load(packed_file(folder, "words").read_bytes())) == turned
+    again = kt.load(tmp_path / "pruned")
+    assert again.vocabulary_.tokens == pruned.vocabulary_.tokens
+    np.testing.assert_array_equal(again.predict_proba(["great dull film"]), pruned.predict_proba(["great dull film"]))
+
+
+def test_only_what_was_made_small_is_asked_whether_it_lies_on_a_grid(clf, tmp_path, monkeypatch):
+    small = clf.compressed(10**6)
+    asked = []
+    plain = persist.pack_numbers
+    monkeypatch.setattr(persist, "pack_numbers", lambda arrays: asked.append(1) or plain(arrays))
+    endings = {}
+    fitted_again = clf.compressed(10**6).fit(*reviews(40))
+    loaded = kt.load(saved_in(small, tmp_path / "first"))
+    asked.clear()
+    for name, model in {
+        "fitted": clf, "small": small, "loaded": loaded, "pruned": loaded.pruned(9), "fitted again": fitted_again
+    }.items():  # fmt: skip
+        folder = saved_in(model, tmp_path / name)
+        endings[name] = {file.suffix for file in folder.iterdir()} - {".json"}, len(asked)
+        np.testing.assert_array_equal(kt.load(folder).predict_proba(["great"]), model.predict_proba(["great"]))
+        asked.clear()
+    plainly, packed = ({".safetensors"}, 0), ({".zz"}, 1)
+    expected = {"fitted": plainly, "small": packed, "loaded": packed, "pruned": packed, "fitted again": plainly}
+    assert endings == expected
+
+
+def saved_in(model, folder):
+    model.save(folder)
+    return folder
+
+
+def test_numbers_that_left_their_grid_are_kept_plainly(clf, tmp_path):
+    small = clf.compressed(10**6)
+    small.attention_ = small.attention_ + np.float32(1e-7)
+    small.save(tmp_path / "model")
+    assert {file.suffix for file in (tmp_path / "model").iterdir()} == {".json", ".safetensors"}
+    np.testing.assert_array_equal(kt.load(tmp_path / "model").attention_, small.attention_)
+
+
+def test_what_may_not_be_inflated_is_not_deflated(clf, tmp_path, monkeypatch):
+    small = clf.compressed(10**6)
+    monkeypatch.setattr(persist, "_LARGEST_INFLATED", 1000)
+    small.save(tmp_path / "model")
+    assert {file.suffix for file in (tmp_path / "model").iterdir()} == {".json", ".safetensors"}
+    again = kt.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(["great dull"]), small.predict_proba(["great dull"]))
 
 
 def test_saving_again_leaves_only_the_new_files(saved, clf):
@@ -253,20 +311,25 @@ def damage_format(record):
     record["format"] = 99
 
 
+def damage_format_to_an_old_one(record):
+    record["format"] = 1
+    record["files"] = {"arrays": {"name": "arrays-0123456789abcdef.safetensors"}}
+
+
 def damage_kind(record):
     record["kind"] = "Exploit"
 
 
 def damage_name(record):
-    record["files"]["arrays"]["name"] = "../../etc/passwd"
+    record["files"]["numbers"]["name"] = "../../etc/passwd"
 
 
 def damage_size(record):
-    record["files"]["arrays"]["size"] = 2**60
+    record["files"]["numbers"]["size"] = 2**60
 
 
 def damage_checksum(record):
-    record["files"]["vocabulary"]["sha256"] = "0" * 64
+    record["files"]["words"]["sha256"] = "0" * 64
 
 
 def damage_classes(record):
@@ -288,9 +351,10 @@ def damage_option_names(record):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_format, "format 99 is unknown, this version reads formats 1 and 2"),
+        (damage_format, "format 99 is unknown, this version reads format 3. Cure: save it again."),
+        (damage_format_to_an_old_one, "format 1 is unknown, this version reads format 3. Cure: save it again."),
         (damage_kind, "its kind 'Exploit' is unknown"),
-        (damage_name, "model.json names no proper arrays file"),
+        (damage_name, "model.json names no proper numbers file"),
         (damage_size, "does not have the size that model.json gives"),
         (damage_checksum, "is damaged (its checksum is wrong)"),
         (damage_classes, "its contents do not fit together"),
@@ -316,7 +380,7 @@ def test_damaged_json(saved, content):
         kt.load(saved)
 
 
-@pytest.mark.parametrize("part", ["arrays", "vocabulary"])
+@pytest.mark.parametrize("part", PARTS)
 def test_any_changed_byte_is_seen(saved, part):
     name = json.loads((saved / "model.json").read_text())["files"][part]["name"]
     good = (saved / name).read_bytes()
@@ -339,16 +403,13 @@ def test_any_changed_byte_is_seen(saved, part):
         kt.load(saved)
 
 
-# ---- format 2: a model on its grid, deflated
+# ---- a model on its grid, deflated
 
 
 @pytest.fixture
 def small(clf, tmp_path):
     clf.compressed(3500).save(tmp_path / "small")
     return tmp_path / "small"
-
-
-PACKED = ["numbers", "words"]
 
 
 def packed_file(folder, part="numbers"):
@@ -367,13 +428,13 @@ def repacked(folder, content, part="numbers"):
 def test_a_small_model_takes_the_place_of_a_large_one_and_back(saved, clf):
     clf.compressed(3500).save(saved)
     assert len(list(saved.iterdir())) == 3
-    assert json.loads((saved / "model.json").read_text())["format"] == 2
+    assert packed_file(saved).suffix == ".zz"
     clf.save(saved)
     assert len(list(saved.iterdir())) == 3
     np.testing.assert_array_equal(kt.load(saved).predict_proba(["great dull"]), clf.predict_proba(["great dull"]))
 
 
-@pytest.mark.parametrize("part", PACKED)
+@pytest.mark.parametrize("part", PARTS)
 def test_any_changed_byte_of_a_small_model_is_seen(small, part):
     good = packed_file(small, part).read_bytes()
     for place in range(0, len(good), 40):
@@ -418,7 +479,7 @@ def test_no_more_is_inflated_than_was_declared(small):
         lambda good: (5).to_bytes(8, "little") + zlib.compress(b"12345"),
     ],
 )
-@pytest.mark.parametrize("part", PACKED)
+@pytest.mark.parametrize("part", PARTS)
 def test_forged_packing_is_refused_in_one_line(small, part, forge):
     repacked(small, forge(packed_file(small, part).read_bytes()), part)
     with pytest.raises(kt.ModelError, match="is not a readable keytokens model") as refused:
@@ -426,7 +487,7 @@ def test_forged_packing_is_refused_in_one_line(small, part, forge):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("part", PACKED)
+@pytest.mark.parametrize("part", PARTS)
 def test_forged_arrays_are_refused(small, part):
     """Every array missing, cut, empty, of another shape or type, and one that nobody asked for."""
     arrays = safetensors_load(zlib.decompress(packed_file(small, part).read_bytes()[8:]))
@@ -455,11 +516,11 @@ def test_numbers_that_are_none_are_refused(small, name, bad):
         kt.load(small)
 
 
-def test_a_format_fits_its_kind(small):
+def test_files_fit_their_kind(small):
     record = json.loads((small / "model.json").read_text())
     record["kind"] = "BagClassifier"
     (small / "model.json").write_text(json.dumps(record))
-    with pytest.raises(kt.ModelError, match="its kind 'BagClassifier' is unknown in format 2"):
+    with pytest.raises(kt.ModelError, match="does not name the files that a model of its kind has"):
         kt.load(small)
 
 

@@ -11,14 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from keytokens import AttentionClassifier, KeyTokenClassifier
+from keytokens import AttentionClassifier, KeyTokenClassifier, Prior
 
 
 @parametrize_with_checks(
     [
         AttentionClassifier(),
-        AttentionClassifier(counts="log", sink=0, class_weight="balanced"),
-        AttentionClassifier(parameters="embeddings", dim=8, random_state=0),
+        AttentionClassifier(counts="log", prior=Prior(sink=0), class_weight="balanced"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -65,3 +64,53 @@ def test_pandas_and_numpy_give_the_same_as_lists(texts):
     for make in (np.array, pandas.Series, tuple):
         again = KeyTokenClassifier().fit(make(X), make(y)).predict_proba(make(X))
         np.testing.assert_array_equal(expected, again)
+
+
+# The prior, an option with options of its own ------------------------------------------------------------------------
+
+
+def test_grid_search_over_the_prior(texts):
+    X, y = texts
+    for prior in (None, Prior(spread=2.0)):
+        search = GridSearchCV(KeyTokenClassifier(prior=prior), {"prior__ratio": [0.0, 1.5]}, cv=2, error_score="raise")
+        best = search.fit(X, y).best_estimator_
+        assert best.prior.ratio == search.best_params_["prior__ratio"]
+        assert best.prior.spread == (1.6 if prior is None else 2.0)
+    assert prior.ratio == 1.5, "the one that was given is never written to"
+
+
+@pytest.mark.parametrize("kind", [AttentionClassifier, KeyTokenClassifier])
+def test_a_prior_that_is_none_has_the_defaults(kind):
+    clf = kind()
+    usual = {f"prior__{name}": value for name, value in Prior().get_params().items()}
+    assert usual.items() <= clf.get_params().items()
+    assert not usual.keys() & clf.get_params(deep=False).keys()
+    assert clf.set_params(prior__sink=0, brevity=0.1) is clf
+    assert vars(clf.prior) == vars(Prior(sink=0))
+    assert clf.set_params(prior=None).prior is None
+    assert vars(clf.set_params(prior=Prior(ratio=2), prior__sink=1).prior) == vars(Prior(ratio=2, sink=1))
+    assert vars(clf.set_params(prior=None, prior__tol=1).prior) == vars(Prior(tol=1)), "the old one is gone"
+    with pytest.raises(ValueError, match="Invalid parameter 'sinks' for estimator Prior"):
+        kind().set_params(prior__sinks=0)
+
+
+def test_a_prior_that_is_given_counts_as_the_same_numbers(texts):
+    X, y = texts
+    usual, given, other = (KeyTokenClassifier(prior=p).fit(X, y) for p in (None, Prior(), Prior(0.5, 2, 0, 4, 0.01)))
+    np.testing.assert_array_equal(usual.predict_proba(X), given.predict_proba(X))
+    set_one_by_one = KeyTokenClassifier().set_params(
+        prior__ratio=0.5, prior__spread=2, prior__sink=0, prior__attention_penalty=4, prior__tol=0.01
+    )
+    np.testing.assert_array_equal(other.predict_proba(X), set_one_by_one.fit(X, y).predict_proba(X))
+    assert not np.array_equal(other.predict_proba(X), usual.predict_proba(X))
+    assert other.log_sink_ == -np.inf
+    assert other.n_iter_ > usual.n_iter_
+
+
+def test_clone_and_repr_of_a_prior():
+    clf = KeyTokenClassifier(prior=Prior(ratio=2))
+    again = clone(clf)
+    assert again.prior is not clf.prior
+    assert again.flat_params() == clf.flat_params()
+    assert repr(again) == "KeyTokenClassifier(prior=Prior(ratio=2))"
+    assert repr(clone(KeyTokenClassifier())) == "KeyTokenClassifier()"

@@ -14,7 +14,7 @@ import pytest
 
 import keytokens.core.counts
 import keytokens.streaming
-from keytokens import KeyTokenClassifier
+from keytokens import KeyTokenClassifier, Prior
 from keytokens.errors import InputError, ModelError
 from keytokens.persist import load
 from keytokens.streaming import LEAST_MEMORY, Budget, Workplace, sealed, unsealed
@@ -53,7 +53,7 @@ OPTIONS = [
     {},
     {"counts": "log", "ngrams": (1, 2)},
     {"counts": "binary", "max_tokens": 150, "brevity": 0.8},
-    {"class_weight": "balanced", "sink": 0, "ngrams": (2, 2)},
+    {"class_weight": "balanced", "prior": Prior(sink=0), "ngrams": (2, 2)},
 ]
 
 
@@ -116,11 +116,11 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(stage, tmp_path, monkeypatc
 def test_another_run_is_not_gone_on_with(tmp_path):
     texts, labels = reviews(60)
     KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path, source="a.csv")
-    with pytest.raises(InputError, match="differs in source, spread") as caught:
-        KeyTokenClassifier(spread=2.0).fit_batches([], folder=tmp_path, resume=True, source="b.csv")
+    with pytest.raises(InputError, match="differs in prior__spread, source") as caught:
+        KeyTokenClassifier(prior=Prior(spread=2.0)).fit_batches([], folder=tmp_path, resume=True, source="b.csv")
     assert str(tmp_path) in str(caught.value)
     # without `resume` it begins anew, whatever lies there
-    KeyTokenClassifier(spread=2.0).fit_batches(in_batches(texts, labels), folder=tmp_path, source="b.csv")
+    KeyTokenClassifier(prior=Prior(spread=2.0)).fit_batches(in_batches(texts, labels), folder=tmp_path, source="b.csv")
 
 
 @pytest.mark.parametrize("name", ["counts.json", "gathered.safetensors", "indices", "state.safetensors"])

@@ -34,7 +34,7 @@ def check(clf: Any, X: Any, names: tuple[str, ...]) -> None:
 
 
 def check_counts(X: Any, y: Any, weight: Any = None, **options: Any) -> kt.AttentionClassifier:
-    clf = kt.AttentionClassifier(random_state=0, dim=8, **options).fit(X, y, weight)
+    clf = kt.AttentionClassifier(**options).fit(X, y, weight)
     check(clf, X, ("attention_", "values_", "mean_attention_", "class_counts_"))
     return clf
 
@@ -56,17 +56,16 @@ def check_texts(texts: list[str], labels: list[Any], **options: Any) -> kt.KeyTo
 # Counts --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parameters", ["scalars", "embeddings"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [1e-30, 1e-9, 1e3, 1e6, 1e9])
-def test_counts_of_every_size(size, dtype, parameters):
+def test_counts_of_every_size(size, dtype):
     rng = np.random.RandomState(0)
     X = rng.randint(0, 5, (20, 6)) * size
-    check_counts(X.astype(dtype), LABELS, parameters=parameters)
+    check_counts(X.astype(dtype), LABELS)
     one = rng.randint(0, 5, (20, 6)).astype(dtype)
     one[::2, 0] = size
-    check_counts(one, LABELS, parameters=parameters)
-    check_counts(sparse.csr_matrix(one), LABELS, parameters=parameters)
+    check_counts(one, LABELS)
+    check_counts(sparse.csr_matrix(one), LABELS)
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0, 9), st.integers(2, 4))
@@ -76,23 +75,21 @@ def test_counts_that_differ_by_nine_orders(seed, orders, n_classes):
     check_counts(X, np.arange(12) % n_classes)
 
 
-@pytest.mark.parametrize("parameters", ["scalars", "embeddings"])
-def test_degenerate_matrices(parameters):
-    options = {"parameters": parameters}
-    check_counts(np.zeros((20, 3)), LABELS, **options)  # nothing to learn from
-    check_counts(np.ones((20, 3)), LABELS, **options)  # nothing tells the classes apart
-    check_counts(np.arange(20.0)[:, None], LABELS, **options)  # one feature: attention has no choice
-    check_counts(np.eye(2), ["a", "b"], **options)  # one document a class
-    check_counts(np.eye(7), [f"class {i}" for i in range(7)], **options)
-    check_counts(np.eye(20), LABELS, **options)  # every feature in one document only
-    check_counts(np.random.RandomState(0).standard_normal((20, 4)) * 1e9, LABELS, **options)  # either sign
+def test_degenerate_matrices():
+    check_counts(np.zeros((20, 3)), LABELS)  # nothing to learn from
+    check_counts(np.ones((20, 3)), LABELS)  # nothing tells the classes apart
+    check_counts(np.arange(20.0)[:, None], LABELS)  # one feature: attention has no choice
+    check_counts(np.eye(2), ["a", "b"])  # one document a class
+    check_counts(np.eye(7), [f"class {i}" for i in range(7)])
+    check_counts(np.eye(20), LABELS)  # every feature in one document only
+    check_counts(np.random.RandomState(0).standard_normal((20, 4)) * 1e9, LABELS)  # either sign
 
 
 @pytest.mark.parametrize("tol", [0.04, 1e-12])
 def test_separable_data_has_a_minimum_all_the_same(tol):
     """The loss alone would send the parameters to infinity; with the prior the run ends, and is right everywhere."""
     X, y = np.repeat(np.eye(2), 500, axis=0), np.repeat([0, 1], 500)
-    clf = check_counts(X, y, tol=tol, max_iter=1000)
+    clf = check_counts(X, y, prior=kt.Prior(tol=tol), max_iter=1000)
     assert clf.status_.startswith("converged")
     assert clf.score(X, y) == 1
 
@@ -106,7 +103,9 @@ def test_contradictions_leave_even_odds():
 def test_an_empty_document_gets_the_odds_of_the_classes():
     """With or without a sink, a document that says nothing is as likely as its class is frequent, or so."""
     X, y = np.repeat(np.eye(2), [30, 10], axis=0), np.repeat([0, 1], [30, 10])
-    assert_allclose(check_counts(X, y, sink=0).predict_proba(np.zeros((1, 2))), [[0.75, 0.25]], atol=1e-6)
+    assert_allclose(
+        check_counts(X, y, prior=kt.Prior(sink=0)).predict_proba(np.zeros((1, 2))), [[0.75, 0.25]], atol=1e-6
+    )
     assert check_counts(X, y).predict(np.zeros((1, 2))) == [0]
 
 
@@ -170,9 +169,8 @@ def test_scores_at_any_logits_are_means_of_the_values(a, b, log_sink, counts):
         pytest.param(["bad"] + ["good"] * 999, ["a"] + ["b"] * 999, id="one against 999"),
     ],
 )
-@pytest.mark.parametrize("parameters", ["scalars", "embeddings"])
-def test_texts_of_every_kind(texts, labels, parameters):
-    check_texts(texts, labels, parameters=parameters, random_state=0)
+def test_texts_of_every_kind(texts, labels):
+    check_texts(texts, labels)
 
 
 @pytest.mark.parametrize("texts", [["", "", ""], [kt.MASK, kt.MASK * 5, f"{kt.MASK} {kt.MASK}"], [" ", "\n", "\0"]])
@@ -270,4 +268,4 @@ def test_counts_beyond_the_limit_are_refused():
 @pytest.mark.parametrize("name", ["ratio", "spread", "sink", "attention_penalty"])
 def test_options_beyond_the_limit_are_refused(name):
     with pytest.raises(kt.InputError, match=rf"`{name}` must be at most 1e\+09; saw 1e\+30"):
-        kt.KeyTokenClassifier(**{name: 1e30}).fit(TEXTS, LABELS)
+        kt.KeyTokenClassifier(prior=kt.Prior(**{name: 1e30})).fit(TEXTS, LABELS)

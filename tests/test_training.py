@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,11 +14,10 @@ from keytokens import training
 from keytokens.core import counts
 from keytokens.core.attention import Parameters, scores
 from keytokens.core.counts import blocks_of
-from keytokens.core.embeddings import pull_back
 from keytokens.core.losses import loss_for
 from keytokens.core.prior import PriorOptions, prior_of
 from keytokens.optim import Status, run
-from keytokens.training import TrainingSet, fit_embeddings, fit_scalars
+from keytokens.training import TrainingSet, fit_scalars
 
 PLAIN = PriorOptions(brevity=0.2)  # nothing is silenced after training
 OPTIONS = [PLAIN, PriorOptions(sink=0.0, brevity=0.1), PriorOptions(1.0, 1.0, 0.2, 10.0, 0.2)]
@@ -118,23 +116,6 @@ def test_float32_comes_close_to_float64():
 
 
 @pytest.mark.parametrize("K", [2, 3])
-def test_a_warm_start_begins_where_it_is_told(K):
-    data, seen = problem(K), []
-    cold = fit_scalars(data, PLAIN, 500, 1e-10)
-    rng = np.random.default_rng(0)
-    told = replace(cold.theta, a=rng.normal(size=10), B=rng.normal(size=cold.theta.B.shape), c=cold.theta.c + 1)
-    fit_scalars(data, PLAIN, 0, 1e-10, start=told, watch=seen.append)
-    assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, told), rel=1e-12)
-    stay = fit_scalars(data, PLAIN, 0, 1e-10, start=told).theta
-    assert_allclose(stay.a, told.a, rtol=1e-12)
-    assert_allclose(stay.B, told.B, rtol=1e-10, atol=1e-12)
-    assert_allclose(stay.c, told.c, rtol=1e-12, atol=1e-12)
-    warm = fit_scalars(data, PLAIN, 500, 1e-10, start=cold.theta)
-    assert warm.steps < cold.steps / 2
-    assert warm.value == pytest.approx(cold.value, rel=1e-7)
-
-
-@pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("sink", [0.0, 0.5])
 @pytest.mark.parametrize("scale", [1.0, 1e3])
 def test_mean_attention_is_a_share(K, sink, scale):
@@ -172,45 +153,15 @@ def test_several_blocks_are_one_training_set(monkeypatch):
     assert_allclose(whole.mean_attention(theta), parts.mean_attention(theta), rtol=1e-12)
 
 
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("sink", [0.0, 0.5])
-def test_fit_embeddings_descends_and_repeats(K, sink):
-    def fit(threads: int, seed: int = 7):
-        values = []
-        trained, parts = fit_embeddings(
-            problem(K, threads=threads),
-            PriorOptions(sink=sink),
-            dim=5,
-            seed=np.random.RandomState(seed),
-            max_iter=60,
-            tolerance=1e-9,
-            watch=lambda state: values.append(state.value),
-        )
-        return trained, parts, values
-
-    trained, (E, p, v), values = fit(1)
-    assert values[-1] < 0.9 * values[0]
-    assert all(after <= before for before, after in pairwise(values))
-    assert len(values) == trained.steps + 1
-    m = 1 if K == 2 else K
-    assert (E.shape, p.shape, v.shape) == ((10, 5), (5,), (m, 5))
-    assert_allclose(trained.theta.a, E @ p, rtol=1e-12)
-    assert_allclose(trained.theta.B, v @ E.T, rtol=1e-12)
-    again, (E2, p2, v2), _ = fit(2)
-    assert E.tobytes() + p.tobytes() + v.tobytes() == E2.tobytes() + p2.tobytes() + v2.tobytes()
-    assert trained.theta.c.tobytes() == again.theta.c.tobytes()
-    assert not np.array_equal(fit(1, seed=8)[1][0], E)
-
-
-def objective_of(monkeypatch, fit):
-    """The objective that a fit descends on, and where it begins."""
+def objective_of(monkeypatch, fit, module=training):
+    """The objective that a fit of this module descends on, and where it begins."""
     caught = []
 
     def spy(method, start, max_steps, watch=None):
         caught.append((method.objective, start))
         return run(method, start, max_steps, watch)
 
-    monkeypatch.setattr(training, "run", spy)
+    monkeypatch.setattr(module, "run", spy)
     fit()
     return caught[0]
 
@@ -229,57 +180,15 @@ def test_the_gradient_of_the_scalars(monkeypatch, K):
 
 
 @pytest.mark.parametrize("K", [2, 3])
-def test_the_objective_of_the_embeddings(monkeypatch, K):
-    """sum_i loss_i + |E - E_1|^2 / 2 + (n / 10) (|p - p_0|^2 + |v - v_0|^2) / 2, and its gradient."""
-    data, m, V, dim = problem(K), (1 if K == 2 else K), 10, 4
-    fit = lambda: fit_embeddings(data, PLAIN, dim, np.random.RandomState(0), 0, 0.0)  # noqa: E731
-    objective, start = objective_of(monkeypatch, fit)
-    point = start + 0.3 * np.random.default_rng(0).normal(size=len(start))
-    E, p, v, c = np.split(point, np.cumsum([V * dim, dim, m * dim]))
-    away = np.split(point - start, np.cumsum([V * dim, dim, m * dim]))
-    E, v = E.reshape(V, dim), v.reshape(m, dim)
-    prior = prior_of(data.statistics(), PLAIN)
-    theta = Parameters(E @ p, v @ E.T, c, c, prior.log_sink)
-    held = 0.1 * data.weights[0].sum()
-    pull = 0.5 * (away[0] @ away[0]) + 0.5 * held * (away[1] @ away[1] + away[2] @ away[2])
-    assert objective(point)[0] == pytest.approx(data.evaluate(theta).loss + pull, rel=1e-12)
-    check_gradient(objective, point)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_the_first_step_of_the_embeddings(monkeypatch, K):
-    """E_1 - E_0 lies along minus the gradient, and moves the values by `ratio` times their unit."""
-    data, m, V, dim, starts = problem(K), (1 if K == 2 else K), 10, 6, {}
-    for ratio in (0.0, 1.5):
-        fit = lambda r=ratio: fit_embeddings(  # noqa: E731
-            data, PriorOptions(ratio=r), dim, np.random.RandomState(0), 0, 0.0
-        )
-        starts[ratio] = objective_of(monkeypatch, fit)[1]
-    E0, p0, v0, c0 = np.split(starts[0.0], np.cumsum([V * dim, dim, m * dim]))
-    E0, v0 = E0.reshape(V, dim), v0.reshape(m, dim)
-    moved = (starts[1.5] - starts[0.0])[: V * dim].reshape(V, dim)
-    prior = prior_of(data.statistics(), PLAIN)
-    dE, _, _ = pull_back(data.evaluate(Parameters(E0 @ p0, v0 @ E0.T, c0, c0, prior.log_sink)), E0, p0, v0)
-    cosine = -(moved * dE).sum() / np.sqrt((moved**2).sum() * (dE**2).sum())
-    assert cosine == pytest.approx(1, abs=1e-12)
-    df = data.statistics().presence.sum(axis=0)
-    size = np.sqrt(((v0 @ moved.T) ** 2 @ df).mean() / df.sum())
-    unit = np.sqrt((prior.width() ** 2 @ df).mean() / df.sum())
-    assert size == pytest.approx(1.5 * unit, rel=1e-10)
-    assert_allclose(v0 @ v0.T, unit**2 * np.eye(m), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_both_parametrisations_learn(K):
+def test_fit_scalars_learns(K):
     data = problem(K, n=300)
-    C, y = data.blocks[0].rows, data.y[0]
-    for theta in (
-        fit_scalars(data, PLAIN, 200, 1e-8).theta,
-        fit_embeddings(data, PLAIN, 8, np.random.RandomState(0), 200, 1e-8)[0].theta,
-    ):
-        F = scores(C, theta)
-        predicted = (F[0] > 0).astype(int) if K == 2 else F.argmax(axis=0)
-        assert np.mean(predicted == y) > 0.75
+    check_learned(data, fit_scalars(data, PLAIN, 200, 1e-8).theta)
+
+
+def check_learned(data: TrainingSet, theta: Parameters) -> None:
+    F = scores(data.blocks[0].rows, theta)
+    predicted = (F[0] > 0).astype(int) if len(F) == 1 else F.argmax(axis=0)
+    assert np.mean(predicted == data.y[0]) > 0.75
 
 
 def as_trained(data: TrainingSet, options: PriorOptions) -> tuple[Parameters, Parameters, np.ndarray]:

@@ -136,18 +136,18 @@ def test_moves_go_on_where_it_helps_and_never_come_back():
     options, best, asked = next(moves), start, [start]
     while True:  # the more spread the better, up to 50; nothing else helps
         asked.append(options)
-        won = best["spread"] < options["spread"] <= 50 and all(
-            options[name] == start[name] for name in space.names - {"spread"}
+        won = best["prior__spread"] < options["prior__spread"] <= 50 and all(
+            options[name] == start[name] for name in space.names - {"prior__spread"}
         )
         best = options if won else best
         try:
             options = moves.send(won)
         except StopIteration:
             break
-    assert 40 < best["spread"] <= 50
+    assert 40 < best["prior__spread"] <= 50
     assert len({repr(each) for each in asked}) == len(asked)
     assert {each["ngrams"] for each in asked} == {(1, 1), (1, 2), (1, 3), (1, 4)}
-    kt.KeyTokenClassifier(**asked[-1]).check_options()
+    kt.KeyTokenClassifier().set_params(**asked[-1]).check_options()
 
 
 # ---- the whole
@@ -167,7 +167,7 @@ def test_better_than_the_default_where_that_is_plainly_wrong(ticking):
 def test_the_model_is_the_plain_fit_with_these_options(ticking):
     texts, labels = topics(80)
     tuned = kt.autotune(texts, labels, seconds=90, threads=1)
-    plain = kt.KeyTokenClassifier(**tuned.options).fit(texts, labels)
+    plain = kt.KeyTokenClassifier().set_params(**tuned.options).fit(texts, labels)
     np.testing.assert_array_equal(tuned.model.predict_proba(texts), plain.predict_proba(texts))
     assert len(tuned.trials) > 3
     best = [trial for trial in tuned.trials if trial.options == tuned.options]
@@ -276,7 +276,9 @@ def test_size_is_kept_and_the_score_is_of_the_small_model(ticking, tmp_path):
     assert sum(file.stat().st_size for file in (tmp_path / "m").iterdir()) <= tuning.LEAST_BYTES
     held = tuning.folds_of(np.unique(labels, return_inverse=True)[1], 5, 0)[-1].tolist()
     train = sorted(set(range(300)) - set(held))
-    clf = kt.KeyTokenClassifier(**tuned.options).fit([marked[i] for i in train], [labels[i] for i in train])
+    clf = (
+        kt.KeyTokenClassifier().set_params(**tuned.options).fit([marked[i] for i in train], [labels[i] for i in train])
+    )
     small = clf.compressed(tuning.LEAST_BYTES)
     assert tuned.score == small.score([marked[i] for i in held], [labels[i] for i in held])
     assert tuned.trials[-1].texts == len(held)
@@ -291,6 +293,17 @@ def test_fixed_options_stay():
     names = tuning.Space.around({}, 0).names
     usual = {name: value for name, value in kt.KeyTokenClassifier().get_params().items() if name in names}
     assert len(kt.autotune(texts, labels, seconds=60, fixed=usual).trials) == 1, "nothing is left to try"
+
+
+def test_a_fixed_prior_stays_whole():
+    texts, labels = reviews(60)
+    tuned = kt.autotune(texts, labels, seconds=1, fixed={"prior": kt.Prior(sink=0)})
+    assert len(tuned.trials) > 1
+    for trial in tuned.trials:
+        assert {name: trial.options[f"prior__{name}"] for name in vars(kt.Prior())} == vars(kt.Prior(sink=0))
+    one = kt.autotune(texts, labels, seconds=1, fixed={"prior__sink": 0})
+    assert {trial.options["prior__sink"] for trial in one.trials} == {0}
+    assert len({trial.options["prior__spread"] for trial in one.trials}) > 1
 
 
 def test_weights_count():
@@ -329,7 +342,7 @@ def test_a_bar_tells_the_best_so_far(capsys):
         ({"validation": 0.6}, "`validation` must be a share of the texts, above 0 and at most 0.5; saw 0.6."),
         ({"seed": -1}, "`seed` must be a whole number of at least 0; saw -1."),
         ({"fixed": {"sinks": 1}}, "`fixed` must name options of KeyTokenClassifier; saw 'sinks'."),
-        ({"fixed": {"sink": -1}}, "`sink` must be a finite number of at least 0; saw -1."),
+        ({"fixed": {"prior__sink": -1}}, "`sink` must be a finite number of at least 0; saw -1."),
         ({"threads": 0}, "`threads` must be a whole number of at least 1 or None; saw 0."),
         ({"sample_weight": [1]}, "`sample_weight` must be 4 finite numbers, none negative; saw [1]."),
     ],

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .bags import BagClassifier
-    from .classifier import AttentionClassifier, KeyTokenClassifier
+    from .classifier import AttentionClassifier, KeyTokenClassifier, Prior
     from .errors import DataError, InputError, KeyTokensError, MissingExtra, ModelError, OutputError
     from .explanation import Explanation
     from .persist import load
@@ -33,6 +33,7 @@ __all__ = [
     "MissingExtra",
     "ModelError",
     "OutputError",
+    "Prior",
     "Tuned",
     "__version__",
     "autotune",
@@ -51,6 +52,7 @@ _HOME = {
     "MissingExtra": "errors",
     "ModelError": "errors",
     "OutputError": "errors",
+    "Prior": "classifier",
     "Tuned": "tuning",
     "autotune": "tuning",
     "load": "persist",

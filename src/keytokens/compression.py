@@ -20,7 +20,7 @@ from .text.tables import factorise
 from .text.vocabulary import Level
 from .text.words import keys_of_slices
 
-__all__ = ["NUMBERS", "TokenModel", "largest_within", "pack", "shrink", "unpack_numbers", "unpack_vocabulary"]
+__all__ = ["TokenModel", "largest_within", "pack_numbers", "pack_words", "shrink", "unpack_numbers", "unpack_words"]
 
 Whole = NDArray[np.int64]
 Made = TypeVar("Made")
@@ -30,8 +30,6 @@ _DIGITS = 3  # binary digits of a mean attention after the first: within 6 %
 _CUT = np.uint32(23 - _DIGITS)
 _LARGEST = 2**23  # bounds all whole numbers, which are so exact in single precision
 _LARGEST_EXPONENT = 100
-_VOCABULARY = {"words", "is_token"}
-NUMBERS = {"attention", "values", "mean_attention", "class_counts", "grid", "intercept", "empty", "log_sink"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,63 +199,48 @@ def largest_within(
 # ---- whole numbers for the disk
 
 
-def pack(model: TokenModel) -> dict[str, NDArray[Any]] | None:
-    """The model as small arrays; None if it does not lie on a grid.
+def pack_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]] | None:
+    """The numbers of a model with whole ones in place of those on a grid; None if they lie on none.
 
-    `unpack_numbers` and `unpack_vocabulary` make it again of them, to the bit.
+    `unpack_numbers` gives them back, to the bit.
     """
-    is_token = model.vocabulary.column >= 0
-    if not np.array_equal(_columns(is_token), model.vocabulary.column):
-        return None
-    grids = [_on_grid(model.theta.a), _on_grid(model.theta.B)]
-    attention = np.asarray(model.mean_attention, np.float32)
+    (a_exponent, a), (b_exponent, B) = _on_grid(arrays["attention"]), _on_grid(arrays["values"])
+    attention, counts = np.asarray(arrays["mean_attention"], np.float32), arrays["class_counts"]
     cut = attention.view(np.uint32) >> _CUT
-    exact = np.array_equal(_cut(attention), model.mean_attention)
-    counts = np.asarray(model.class_counts)
+    exact = np.array_equal(_cut(attention), arrays["mean_attention"])
     if not exact or not np.array_equal(np.rint(counts), counts) or not 0 <= counts.min() <= counts.max() < _LARGEST:
         return None
-    if any(abs(exponent) > _LARGEST_EXPONENT or np.abs(codes).max() >= _LARGEST for exponent, codes in grids):
+    if max(abs(a_exponent), abs(b_exponent)) > _LARGEST_EXPONENT or max(np.abs(a).max(), np.abs(B).max()) >= _LARGEST:
         return None
-    (a_exponent, a), (b_exponent, B) = grids
     base = int(cut.min())
     return {
-        **_packed_vocabulary(model.vocabulary),
+        **arrays,
         "attention": _planes(_folded(a)),
         "values": _planes(_folded(B)),
         "mean_attention": _planes(cut.astype(np.int64) - base),
         "class_counts": _planes(counts.astype(np.int64)),
         "grid": np.array([a_exponent, b_exponent, base], np.int32),
-        "intercept": np.asarray(model.theta.c, np.float64),
-        "empty": np.asarray(model.theta.empty, np.float64),
-        "log_sink": np.array([model.theta.log_sink], np.float64),
     }
 
 
-def unpack_numbers(arrays: Mapping[str, NDArray[Any]]) -> tuple[Parameters, Float, Float]:
-    """theta, mean_attention and class_counts, from the arrays that `NUMBERS` names.
-
-    A ValueError or KeyError if they do not fit together, as from `unpack_vocabulary`.
-    """
-    if set(arrays) != NUMBERS:
-        raise ValueError("arrays are missing, or there are too many")
-    grid, log_sink = arrays["grid"], arrays["log_sink"]
-    if grid.dtype != np.int32 or grid.shape != (3,) or log_sink.dtype != np.float64 or log_sink.shape != (1,):
-        raise ValueError("grid or log_sink has the wrong shape or type")
+def unpack_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The way back; a ValueError or KeyError if the arrays do not fit together, as from `unpack_words`."""
+    grid = arrays["grid"]
+    if grid.dtype != np.int32 or grid.shape != (3,):
+        raise ValueError("grid has the wrong shape or type")
     a_exponent, b_exponent, base = grid.tolist()
     if max(abs(a_exponent), abs(b_exponent)) > _LARGEST_EXPONENT or base < 0:
         raise ValueError("the grid is out of range")
     cut = _whole(arrays["mean_attention"]) + np.int32(base)
     if not 0 <= cut.min(initial=0) <= cut.max(initial=0) < 1 << 31 - int(_CUT):
         raise ValueError("mean_attention is out of range")
-    theta = Parameters(
-        _off_grid(_whole(arrays["attention"]), a_exponent),
-        _off_grid(_whole(arrays["values"]), b_exponent),
-        arrays["intercept"],
-        arrays["empty"],
-        float(log_sink[0]),
-    )
-    mean_attention = (cut << int(_CUT)).view(np.float32)
-    return theta, mean_attention, _whole(arrays["class_counts"]).astype(np.float32)
+    return {
+        **{name: array for name, array in arrays.items() if name != "grid"},
+        "attention": _off_grid(_whole(arrays["attention"]), a_exponent),
+        "values": _off_grid(_whole(arrays["values"]), b_exponent),
+        "mean_attention": (cut << int(_CUT)).view(np.float32),
+        "class_counts": _whole(arrays["class_counts"]).astype(np.float32),
+    }
 
 
 def _on_grid(x: Float) -> tuple[int, Whole]:
@@ -300,11 +283,17 @@ def _whole(planes: NDArray[Any]) -> NDArray[np.int32]:
     return x
 
 
-def _packed_vocabulary(vocabulary: Vocabulary) -> dict[str, NDArray[np.uint8]]:
-    """The spelling of the words; for each node how many longer ones it begins, and the gaps of their last words."""
+def pack_words(vocabulary: Vocabulary) -> dict[str, NDArray[Any]]:
+    """The spelling of the words; for each node how many longer ones it begins, and the gaps of their last words.
+
+    Columns that are not in the order of the nodes are an array of their own.
+    """
     n_words = len(vocabulary.words)
     text = np.frombuffer("\n".join(vocabulary.words).encode("utf-8"), np.uint8)
-    packed = {"words": text, "is_token": np.packbits(vocabulary.column >= 0)}
+    is_token = vocabulary.column >= 0
+    packed: dict[str, NDArray[Any]] = {"words": text, "is_token": np.packbits(is_token)}
+    if not np.array_equal(_columns(is_token), vocabulary.column):
+        packed["columns"] = vocabulary.column[is_token]
     start, size = 0, n_words
     for order, level in enumerate(vocabulary.levels, 2):
         prefix, last = np.divmod(level.keys.astype(np.int64), n_words)
@@ -315,9 +304,9 @@ def _packed_vocabulary(vocabulary: Vocabulary) -> dict[str, NDArray[np.uint8]]:
     return packed
 
 
-def unpack_vocabulary(arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
-    """From the arrays that `NUMBERS` does not name."""
-    words, word_keys = _unpacked_words(arrays["words"])
+def unpack_words(arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
+    """The way back."""
+    words, word_keys = _words_of(arrays["words"])
     levels: list[Level] = []
     start, size = 0, len(words)
     while f"children_{len(levels) + 2}" in arrays:
@@ -337,16 +326,21 @@ def unpack_vocabulary(arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
         start, size = start + size, len(gaps)
         levels.append(Level(start, keys.view(np.uint64)))
     known = {f"{name}_{order}" for name in ("children", "gaps") for order in range(2, len(levels) + 2)}
-    if set(arrays) != known | _VOCABULARY:
+    if set(arrays) - {"columns"} != known | {"words", "is_token"}:
         raise ValueError("arrays are missing, or there are too many")
     marks = arrays["is_token"]
     if marks.dtype != np.uint8 or marks.shape != ((start + size + 7) // 8,):
         raise ValueError("is_token has the wrong shape or type")
     is_token = np.unpackbits(marks, count=start + size).astype(np.bool_)
-    return Vocabulary(words, word_keys, tuple(levels), _columns(is_token))
+    column = _columns(is_token)
+    if "columns" in arrays:
+        if arrays["columns"].dtype != np.int32 or not np.array_equal(np.sort(arrays["columns"]), column[is_token]):
+            raise ValueError("columns are not those of the tokens, each once")
+        column[is_token] = arrays["columns"]
+    return Vocabulary(words, word_keys, tuple(levels), column)
 
 
-def _unpacked_words(text: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[np.uint64]]:
+def _words_of(text: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[np.uint64]]:
     if text.dtype != np.uint8 or text.ndim != 1:
         raise ValueError("words are not a text")
     spelled = text.tobytes()

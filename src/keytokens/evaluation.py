@@ -56,7 +56,7 @@ def hold_out(
     if n_out < len(members) or len(texts) - n_out < 2 * len(members) or min(members.values()) < 2:
         return None
     kept, out = train_test_split(np.arange(len(texts)), test_size=n_out, stratify=labels, random_state=seed)
-    fit = fit or KeyTokenClassifier(**options).fit
+    fit = fit or KeyTokenClassifier().set_params(**options).fit
     model = fit([texts[i] for i in kept], [labels[i] for i in kept])
     truth = np.array([labels[i] for i in out])
     most_frequent = max(members, key=lambda c: members[c])

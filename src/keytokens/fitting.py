@@ -49,19 +49,17 @@ def check_weights(owner: str, weight: Float, dtype: np.dtype[Any]) -> Float:
     return weight.astype(dtype)
 
 
-def check_memory(owner: str, n_classes: int, n_tokens: int, n_documents: int, dim: int, itemsize: int) -> None:
+def check_memory(owner: str, n_classes: int, n_tokens: int, n_documents: int, itemsize: int) -> None:
     """Refuse before it begins what cannot end: a fit holds several numbers for each class and token, and document.
 
     So many at the least: parameters, their slope and a few earlier ones; scores and slopes of the documents.
     """
     rows = 1 if n_classes == 2 else n_classes
-    least = float(itemsize) * (10.0 * n_tokens * max(rows + 1, dim) + 4.0 * rows * n_documents)
+    least = float(itemsize) * (10.0 * n_tokens * (rows + 1) + 4.0 * rows * n_documents)
     if least > memory():
-        sizes = f"{n_classes:,} classes, {n_tokens:,} tokens, {n_documents:,} documents" + (
-            f", dim={dim}" if dim else ""
-        )
+        sizes = f"{n_classes:,} classes, {n_tokens:,} tokens, {n_documents:,} documents"
         seen = Seen(f"{sizes}, which take {least / 1e9:,.0f} GB")
-        cure = "a smaller dim" if dim > rows + 1 else "merge classes, or keep fewer tokens"
+        cure = "merge classes, or keep fewer tokens"
         raise refusal(owner, "the model", f"fit into the {memory() / 1e9:,.0f} GB of this machine", seen, cure)
 
 

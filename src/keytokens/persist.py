@@ -1,6 +1,5 @@
-"""A model on disk: a directory with `model.json`, its arrays (safetensors) and, of a text classifier, its vocabulary
-(text, one token a line). A text classifier whose numbers lie on a grid (see `compression`) has two deflated files
-instead, with whole numbers: format 2.
+"""A model on disk: a directory with `model.json` and its arrays (safetensors): the numbers and, of a text classifier,
+the words. Where the numbers lie on a grid (see `compression`) they are stored as whole ones, and both files deflated.
 
 `model.json` is the commit point: it names the data files with size and SHA-256. Saving writes the data files under
 new names, replaces `model.json` in one instant, then deletes the other files of models. So at every moment the old or
@@ -30,32 +29,21 @@ from safetensors.numpy import save as save_arrays
 
 from .bags import BagClassifier
 from .bags.features import FARTHEST
-from .classifier import Exact, KeyTokenClassifier
-from .compression import NUMBERS, pack, unpack_numbers, unpack_vocabulary
+from .classifier import Exact, KeyTokenClassifier, Prior
+from .compression import pack_numbers, pack_words, unpack_numbers, unpack_words
 from .core.bags import LARGEST
 from .errors import InputError, ModelError, refusal, shorten
 from .files import locked, plain_content, sync_folder, write_new, write_whole, writing
 from .parallel import ordered_map
 from .text import Vocabulary
 
-__all__ = ["FORMATS", "load", "load_text_model", "save", "size_on_disk"]
+__all__ = ["load", "load_text_model", "save", "size_on_disk"]
 
-FORMATS = (1, 2)
+_FORMAT = 3
 _AMOUNTS = ("mean_attention", "class_counts")
 _ARRAYS = ("attention", "values", "intercept", "empty", "log_sink", "mean_attention", "class_counts")
-_NAMES = {
-    "arrays": re.compile(r"arrays-[0-9a-f]{16}\.safetensors"),
-    "vocabulary": re.compile(r"vocabulary-[0-9a-f]{16}\.txt"),
-    "numbers": re.compile(r"numbers-[0-9a-f]{16}\.safetensors\.zz"),
-    "words": re.compile(r"words-[0-9a-f]{16}\.safetensors\.zz"),
-}
-_ENDINGS = {
-    "arrays": "arrays-{}.safetensors",
-    "vocabulary": "vocabulary-{}.txt",
-    "numbers": "numbers-{}.safetensors.zz",
-    "words": "words-{}.safetensors.zz",
-}
-_OURS = re.compile("|".join([r"\.model\.json\.[0-9a-f]{12}\.tmp", *(name.pattern for name in _NAMES.values())]))
+_NAME = r"{}-[0-9a-f]{{16}}\.safetensors(\.zz)?"  # .zz: deflated
+_OURS = re.compile(r"\.model\.json\.[0-9a-f]{12}\.tmp|" + _NAME.format("(numbers|words)"))
 _LARGEST_JSON = 64 * 2**20
 _LARGEST_INFLATED = 256 * 2**20
 _SWELLING = 200  # times: no more is inflated from a file, beside the first megabyte
@@ -69,12 +57,12 @@ def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]
     folder = Path(path)
     if isinstance(model, KeyTokenClassifier) and model.vocabulary_.order > _LONGEST:
         raise refusal("save", "ngrams", f"be at most {_LONGEST} words, to be saved", model.ngrams)
-    names, contents, record = _files_of(model)
+    contents, record = _files_of(model)
     with writing(folder), locked(folder) as alone:
         written: list[Path] = []
         try:
-            for part, content in contents.items():
-                written.append(folder / names[part])
+            for name, content in contents.items():
+                written.append(folder / name)
                 write_new(written[-1], content)
             replaced = _others(folder, written) if alone else _named_files(folder)
             write_whole(folder / "model.json", record)
@@ -93,35 +81,33 @@ def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]
 
 def size_on_disk(model: KeyTokenClassifier | BagClassifier) -> int:
     """How many bytes `save` would write."""
-    _, contents, record = _files_of(model)
+    contents, record = _files_of(model)
     return len(record) + sum(map(len, contents.values()))
 
 
-def _files_of(model: KeyTokenClassifier | BagClassifier) -> tuple[dict[str, str], dict[str, bytes], bytes]:
-    """The names and contents of the data files, by part, and `model.json`."""
-    number, kind, contents = next(
-        (number, kind, contents)
-        for number, kind in _KINDS[type(model).__name__].items()
-        if (contents := kind.contents(model)) is not None
-    )
-    # a name of its own for every save, even of equal contents: no save ever deletes what another has written
-    salt = secrets.token_bytes(8)
-    names = {part: _ENDINGS[part].format(_digest(content + salt)[:16]) for part, content in contents.items()}
+def _files_of(model: KeyTokenClassifier | BagClassifier) -> tuple[dict[str, bytes], bytes]:
+    """The data files by name, and `model.json`."""
+    kind = _KINDS[type(model).__name__]
+    arrays = kind.arrays(model)
+    contents, files = {}, {}
+    for part, own in arrays.items():
+        ending, content = _stored(own, "grid" in arrays["numbers"])
+        # a name of its own for every save, even of equal contents: no save ever deletes what another has written
+        name = f"{part}-{secrets.token_hex(8)}{ending}"
+        contents[name] = content
+        files[part] = {"name": name, "size": len(content), "sha256": _digest(content)}
     record = {
-        "format": number,
+        "format": _FORMAT,
         "kind": type(model).__name__,
         "classes": model.classes_.tolist(),
         "options": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
-        "files": {
-            part: {"name": names[part], "size": len(content), "sha256": _digest(content)}
-            for part, content in contents.items()
-        },
+        "files": files,
         **kind.facts(model),
         "n_iter": int(model.n_iter_),
         "status": model.status_,
         "history": [float(value) for value in model.history_],
     }
-    return names, contents, json.dumps(record, indent=1).encode()
+    return contents, json.dumps(record, indent=1).encode()
 
 
 def _digest(content: bytes) -> str:
@@ -134,7 +120,7 @@ def _named_files(folder: Path) -> list[str]:
         record = _record(folder)
     except ModelError:
         return []
-    return [record["files"][part]["name"] for part in _kind(record).parts]
+    return [entry["name"] for entry in record["files"].values()]
 
 
 def _others(folder: Path, written: list[Path]) -> list[str]:
@@ -144,6 +130,8 @@ def _others(folder: Path, written: list[Path]) -> list[str]:
 
 def _plain(value: Any) -> Any:
     """An option as JSON; a source of random numbers is not kept."""
+    if isinstance(value, Prior):
+        return {name: _plain(v) for name, v in value.get_params().items()}
     if isinstance(value, dict):
         return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
     if isinstance(value, (tuple, list)):
@@ -157,7 +145,7 @@ def _option(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, dict):
-        return dict(value["pairs"])
+        return dict(value["pairs"]) if "pairs" in value else Prior(**value)
     return value
 
 
@@ -177,7 +165,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     for attempt in range(_ATTEMPTS):
         record = _record(folder)
         try:
-            contents = {part: _read(folder, part, record["files"][part]) for part in _kind(record).parts}
+            contents = {part: _read(folder, entry) for part, entry in record["files"].items()}
         except FileNotFoundError as error:
             if attempt + 1 < _ATTEMPTS:
                 continue  # replaced while we were reading: look again
@@ -232,22 +220,20 @@ def _finite(digits: str) -> float:
 
 def _check_record(folder: Path, record: Any) -> None:
     seen = record.get("format") if isinstance(record, dict) else type(record).__name__
-    if not isinstance(seen, int) or seen not in FORMATS:
-        known = " and ".join(map(str, FORMATS))
-        raise _unreadable(folder, f"format {shorten(seen)} is unknown, this version reads formats {known}")
+    if type(seen) is not int or seen != _FORMAT:
+        raise _unreadable(folder, f"format {shorten(seen)} is unknown, this version reads format {_FORMAT}")
     kind = record.get("kind")
-    if not isinstance(kind, str) or seen not in _KINDS.get(kind, ()):
-        raise _unreadable(folder, f"its kind {shorten(kind)} is unknown in format {seen}")
-    files, parts = record.get("files"), _kind(record).parts
-    for part in parts:
-        entry = files.get(part) if isinstance(files, dict) else None
-        if not isinstance(entry, dict) or not _NAMES[part].fullmatch(str(entry.get("name"))):
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise _unreadable(folder, f"its kind {shorten(kind)} is unknown")
+    files = record.get("files")
+    if not isinstance(files, dict) or set(files) != set(_KINDS[kind].parts):
+        raise _unreadable(folder, "model.json does not name the files that a model of its kind has")
+    for part, entry in files.items():
+        if not isinstance(entry, dict) or not re.fullmatch(_NAME.format(part), str(entry.get("name"))):
             raise _unreadable(folder, f"model.json names no proper {part} file")
-    if set(files) != set(parts):
-        raise _unreadable(folder, "model.json names files that no model of its kind has")
 
 
-def _read(folder: Path, part: str, entry: dict[str, Any]) -> bytes:
+def _read(folder: Path, entry: dict[str, Any]) -> bytes:
     file, size = folder / entry["name"], entry.get("size")
     try:
         content = plain_content(file, size) if isinstance(size, int) else None
@@ -263,9 +249,13 @@ def _read(folder: Path, part: str, entry: dict[str, Any]) -> bytes:
 
 
 def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -> Any:
+    def read(part: str) -> dict[str, Any]:
+        deflated, content = record["files"][part]["name"].endswith(".zz"), contents[part]
+        return dict(load_arrays(_inflated(content) if deflated else content))
+
     try:
         options = {name: _option(value) for name, value in record["options"].items()}
-        model = _kind(record).rebuild(record, options, _classes(record["classes"]), contents)
+        model = _KINDS[record["kind"]].rebuild(record, options, _classes(record["classes"]), read)
         if record.get("dropped") is not None:
             model.dropped_ = _dropped(record["dropped"])
         model.n_iter_, model.status_, model.history_ = _course(record)
@@ -313,109 +303,25 @@ def _dropped(given: Any) -> dict[str, Any]:
     return {"tokens": given["tokens"], "of": given["of"], "why": given["why"]}
 
 
-# ---- the kinds of model
+# ---- the data files
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """What differs between the kinds: the data files, more facts for `model.json`, and the way back."""
+def _stored(arrays: dict[str, Any], deflate: bool) -> tuple[str, bytes]:
+    """The end of the name of a data file, and its content: deflated, the size of the whole in eight bytes comes first.
 
-    parts: tuple[str, ...]
-    contents: Callable[[Any], dict[str, bytes] | None]  # None: this format cannot hold the model
-    facts: Callable[[Any], dict[str, Any]]
-    rebuild: Callable[[dict[str, Any], dict[str, Any], Any, dict[str, bytes]], Any]
-
-
-def _text_contents(model: KeyTokenClassifier) -> dict[str, bytes]:
-    arrays = {name: np.atleast_1d(np.ascontiguousarray(getattr(model, name + "_"))) for name in _ARRAYS}
-    vocabulary = "".join(token + "\n" for token in model.vocabulary_.tokens).encode("utf-8")
-    return {"arrays": save_arrays(arrays), "vocabulary": vocabulary}
-
-
-def _text_facts(model: KeyTokenClassifier) -> dict[str, Any]:
-    return {"tokens": len(model.vocabulary_), "dropped": model.dropped_}
-
-
-def _text_model(
-    record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
-) -> KeyTokenClassifier:
-    arrays = load_arrays(contents["arrays"])
-    text = contents["vocabulary"].decode("utf-8")
-    tokens = text.split("\n")[:-1]
-    if any(gap in f"\n{text}" for gap in ("\n\n", "\n ", " \n", "  ")):
-        raise ValueError("the vocabulary has an empty word")
-    longest = max(map(len, tokens), default=0)  # so many words take as many letters, and these are counted faster
-    if longest > _LONGEST and any(token.count(" ") >= _LONGEST for token in tokens):
-        raise ValueError(f"a token has more than {_LONGEST} words")
-    vocabulary = Vocabulary.from_tokens(tokens)
-    if len(vocabulary) != len(tokens):
-        raise ValueError("the vocabulary names a token twice")
-    return _text_model_of(vocabulary, arrays, options, classes)
-
-
-def _text_model_of(
-    vocabulary: Vocabulary, arrays: dict[str, Any], options: dict[str, Any], classes: Any
-) -> KeyTokenClassifier:
-    model = KeyTokenClassifier(**options)
-    model.check_options()
-    _check_arrays(arrays, int(np.count_nonzero(vocabulary.column >= 0)), len(classes))
-    model.classes_ = classes
-    for name in _ARRAYS:
-        setattr(model, name + "_", arrays[name])
-    model.log_sink_ = float(arrays["log_sink"][0])
-    model._exact = Exact(model._present())
-    model.vocabulary_ = vocabulary
-    return model
-
-
-def _packed_contents(model: KeyTokenClassifier) -> dict[str, bytes] | None:
-    """Two files, so that two processors may inflate them; in each the arrays' size in eight bytes, then the arrays."""
-    arrays = pack(model.token_model())
-    if arrays is None:
-        return None
-    parts: dict[str, dict[str, Any]] = {"numbers": {}, "words": {}}
-    for name, array in arrays.items():
-        parts["numbers" if name in NUMBERS else "words"][name] = np.ascontiguousarray(array)
-    wholes = {part: save_arrays(own) for part, own in parts.items()}
-    if max(map(len, wholes.values())) > _LARGEST_INFLATED:
-        return None
-    packed = {part: len(whole).to_bytes(8, "little") + _deflated(whole) for part, whole in wholes.items()}
-    return packed if all(len(wholes[part]) <= _most_inflated(content) for part, content in packed.items()) else None
+    Beyond the bounds of `_inflated` it is stored as it is.
+    """
+    whole = save_arrays({name: np.ascontiguousarray(array) for name, array in arrays.items()})  # no scalars left
+    if deflate:  # as suits numbers: small blocks, few short matches
+        stream = zlib.compressobj(6, memLevel=7, strategy=zlib.Z_FILTERED)
+        content = len(whole).to_bytes(8, "little") + stream.compress(whole) + stream.flush()
+        if len(whole) <= _most_inflated(content):
+            return ".safetensors.zz", content
+    return ".safetensors", whole
 
 
 def _most_inflated(content: bytes) -> int:
     return min(_LARGEST_INFLATED, 2**20 + _SWELLING * len(content))
-
-
-def _deflated(whole: bytes) -> bytes:
-    deflate = zlib.compressobj(6, memLevel=7, strategy=zlib.Z_FILTERED)  # for numbers: small blocks, few short matches
-    return deflate.compress(whole) + deflate.flush()
-
-
-def _packed_model(
-    record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
-) -> KeyTokenClassifier:
-    def vocabulary() -> Vocabulary:
-        arrays = load_arrays(_inflated(contents["words"]))
-        if f"children_{_LONGEST + 1}" in arrays:
-            raise ValueError(f"a token has more than {_LONGEST} words")
-        return unpack_vocabulary(arrays)
-
-    def numbers() -> dict[str, Any]:
-        theta, mean_attention, class_counts = unpack_numbers(load_arrays(_inflated(contents["numbers"])))
-        return {
-            "attention": theta.a,
-            "values": theta.B,
-            "intercept": theta.c,
-            "empty": theta.empty,
-            "log_sink": np.array([theta.log_sink]),
-            "mean_attention": mean_attention,
-            "class_counts": class_counts,
-        }
-
-    parts: list[Callable[[], Any]] = [numbers, vocabulary]
-    arrays, known = ordered_map(lambda part: part(), parts, 2)
-    return _text_model_of(known, arrays, options, classes)
 
 
 def _inflated(content: bytes) -> bytes:
@@ -430,9 +336,52 @@ def _inflated(content: bytes) -> bytes:
     return whole
 
 
-def _bag_contents(model: BagClassifier) -> dict[str, bytes]:
-    arrays = {name: np.ascontiguousarray(array) for name, array in model.to_arrays().items()}
-    return {"arrays": save_arrays(arrays)}
+# ---- the kinds of model
+
+
+_Read = Callable[[str], dict[str, Any]]  # a part to its arrays
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What differs between the kinds: the arrays in each data file, more facts for `model.json`, and the way back."""
+
+    parts: tuple[str, ...]
+    arrays: Callable[[Any], dict[str, dict[str, Any]]]
+    facts: Callable[[Any], dict[str, Any]]
+    rebuild: Callable[[dict[str, Any], dict[str, Any], Any, _Read], Any]
+
+
+def _text_arrays(model: KeyTokenClassifier) -> dict[str, dict[str, Any]]:
+    """Two files, so that two processors may read them. What was fitted lies on no grid: only small models are asked."""
+    numbers = {name: np.asarray(getattr(model, name + "_")) for name in _ARRAYS}
+    packed = pack_numbers(numbers) if model._exact.on_grid else None
+    return {"numbers": packed or numbers, "words": pack_words(model.vocabulary_)}
+
+
+def _text_model(record: dict[str, Any], options: dict[str, Any], classes: Any, read: _Read) -> KeyTokenClassifier:
+    model = KeyTokenClassifier(**options)
+    model.check_options()
+
+    def vocabulary() -> Vocabulary:
+        arrays = read("words")
+        if f"children_{_LONGEST + 1}" in arrays:
+            raise ValueError(f"a token has more than {_LONGEST} words")
+        return unpack_words(arrays)
+
+    def numbers() -> tuple[dict[str, Any], bool]:
+        arrays = read("numbers")
+        return (unpack_numbers(arrays), True) if "grid" in arrays else (arrays, False)
+
+    parts: list[Callable[[], Any]] = [numbers, vocabulary]
+    (arrays, on_grid), model.vocabulary_ = ordered_map(lambda part: part(), parts, 2)
+    _check_arrays(arrays, len(model.vocabulary_), len(classes))
+    model.classes_ = classes
+    for name in _ARRAYS:
+        setattr(model, name + "_", arrays[name])
+    model.log_sink_ = float(arrays["log_sink"][0])
+    model._exact = Exact(model._present(), on_grid)
+    return model
 
 
 def _bag_facts(model: BagClassifier) -> dict[str, Any]:
@@ -440,11 +389,9 @@ def _bag_facts(model: BagClassifier) -> dict[str, Any]:
     return {"feature_names": None if names is None else names.tolist()}
 
 
-def _bag_model(
-    record: dict[str, Any], options: dict[str, Any], classes: Any, contents: dict[str, bytes]
-) -> BagClassifier:
+def _bag_model(record: dict[str, Any], options: dict[str, Any], classes: Any, read: _Read) -> BagClassifier:
     model = BagClassifier(**options)
-    arrays = load_arrays(contents["arrays"])
+    arrays = read("numbers")
     _check_bag_numbers(arrays)
     model.from_arrays(arrays, classes)
     names = record.get("feature_names")
@@ -455,18 +402,15 @@ def _bag_model(
     return model
 
 
-# by kind and format; of the formats that can hold a model, the first is written
 _KINDS = {
-    KeyTokenClassifier.__name__: {
-        2: _Kind(("numbers", "words"), _packed_contents, _text_facts, _packed_model),
-        1: _Kind(("arrays", "vocabulary"), _text_contents, _text_facts, _text_model),
-    },
-    BagClassifier.__name__: {1: _Kind(("arrays",), _bag_contents, _bag_facts, _bag_model)},
+    KeyTokenClassifier.__name__: _Kind(
+        ("numbers", "words"),
+        _text_arrays,
+        lambda model: {"tokens": len(model.vocabulary_), "dropped": model.dropped_},
+        _text_model,
+    ),
+    BagClassifier.__name__: _Kind(("numbers",), lambda model: {"numbers": model.to_arrays()}, _bag_facts, _bag_model),
 }
-
-
-def _kind(record: dict[str, Any]) -> _Kind:
-    return _KINDS[record["kind"]][record["format"]]
 
 
 def _check_arrays(arrays: dict[str, Any], V: int, K: int) -> None:

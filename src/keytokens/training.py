@@ -1,4 +1,4 @@
-"""Training: what one pass over the counts says, then a regularised descent, on two scalars a token or on embeddings."""
+"""Training: what one pass over the counts says, then a regularised descent, on two scalars a token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .core.attention import Gradient, Parameters, Sums, gradient_of, scores, sums_of, total_attention, weighted_rows
 from .core.counts import Block, Float, layout
-from .core.embeddings import pull_back
 from .core.losses import Labels, Loss, loss_for
 from .core.prior import Curvature, Prior, PriorOptions, Statistics, prior_of, statistics
 from .core.silence import contributing_values, kept_shares
@@ -22,7 +21,7 @@ from .optim.lbfgs import LBFGSState, Spares
 from .optim.loop import go_on
 from .parallel import TreeSum, give_back_memory, on_own_pages, one_blas_thread, over_spans
 
-__all__ = ["Trained", "TrainingSet", "fit_embeddings", "fit_scalars"]
+__all__ = ["Trained", "TrainingSet", "fit_scalars"]
 
 _AVERAGED = 3  # steps
 _PAIRS = 2  # of L-BFGS: two are as good as five for the few steps of a fit, and vectors are most of its memory
@@ -144,7 +143,6 @@ def fit_scalars(
     options: PriorOptions,
     max_iter: int,
     tolerance: float,
-    start: Parameters | None = None,
     watch: Watch | None = None,
     resumed: tuple[LBFGSState, int] | None = None,
 ) -> Trained:
@@ -155,7 +153,7 @@ def fit_scalars(
     contributions are silenced in the end. `resumed` is a state of an earlier run and the number of its steps.
     """
     with one_blas_thread():
-        trained, threshold = _descended(data, options, max_iter, tolerance, start, watch, resumed)
+        trained, threshold = _descended(data, options, max_iter, tolerance, watch, resumed)
         theta = trained.theta  # all other vectors of the descent are gone
         give_back_memory()
         if threshold > 0:
@@ -168,7 +166,6 @@ def _descended(
     options: PriorOptions,
     max_iter: int,
     tolerance: float,
-    start: Parameters | None,
     watch: Watch | None,
     resumed: tuple[LBFGSState, int] | None,
 ) -> tuple[Trained, float]:
@@ -220,11 +217,11 @@ def _descended(
         rows = rows_of(theta)
 
         def some(at: slice) -> None:
-            rows[:-1, at] = prior.mean(at) if start is None else start.B[:, at]
-            rows[-1, at] = prior.attention(at) if start is None else start.a[at]
+            rows[:-1, at] = prior.mean(at)
+            rows[-1, at] = prior.attention(at)
 
         over_spans(some, V, data.threads, m + 1)
-        theta[(m + 1) * V :] = odds if start is None else start.c
+        theta[(m + 1) * V :] = odds
         return theta
 
     scale = _inverse_hessian(curvature, rows_of, data.threads)
@@ -319,68 +316,3 @@ def _inverse_hessian(curvature: Curvature, rows_of: Callable[[Float], Float], th
     over_spans(some, V, threads, m + 1)
     diagonal[(m + 1) * V :] = 1 / curvature.intercept
     return diagonal
-
-
-def fit_embeddings(
-    data: TrainingSet,
-    options: PriorOptions,
-    dim: int,
-    seed: np.random.RandomState,
-    max_iter: int,
-    tolerance: float,
-    watch: Watch | None = None,
-) -> tuple[Trained, tuple[Float, Float, Float]]:
-    """E, p and v as the paper has them: random start, one full-batch gradient step on E, then all of them.
-
-    E and p start as N(0, I/d). A Gaussian start looks the same from every side, so v may lie along the first axes. Its
-    length and that of p set how far a step of E moves values and attention, as `width` and `penalty` do for the
-    scalars; the step size is such that the first step gives the values the size `ratio` asks for. The rest minimises
-    sum_i loss_i + |E - E_1|^2 / 2 + (n / 10) (|p - p_0|^2 + |v - v_0|^2) / 2: p and v are shared by all n documents,
-    so what holds them back grows with n (without it they take over and the test accuracy falls).
-    """
-    seen = data.statistics()
-    prior = data.prior(seen, options)
-    m, V = prior.ratios.shape
-    dtype = prior.ratios.dtype
-    df = seen.presence.sum(axis=0)
-    unit = float(np.sqrt((prior.width() ** 2 @ df).mean() / max(float(df.sum()), 1e-12)))  # (T + w0) kappa
-    E0 = (seed.standard_normal((V, dim)) / np.sqrt(dim)).astype(dtype)
-    p0 = (seed.standard_normal(dim) / np.sqrt(dim * max(options.attention_penalty, 1e-12))).astype(dtype)
-    v0 = (unit * np.eye(m, dim)).astype(dtype)
-    c0 = prior.odds.astype(dtype)
-    hold = dtype.type(max(1.0, 0.1 * float(seen.documents.sum())))
-
-    def parameters(E: Float, p: Float, v: Float, c: Float) -> Parameters:
-        return Parameters(E @ p, v @ E.T, c, c0, prior.log_sink)
-
-    with one_blas_thread():
-        step, _, _ = pull_back(data.evaluate(parameters(E0, p0, v0, c0)), E0, p0, v0)
-        moved = v0 @ step.T
-        size = float(np.sqrt((moved**2 @ df).mean() / max(float(df.sum()), 1e-12)))
-        E1 = E0 - dtype.type(options.ratio * unit / size if size > 0 else 0.0) * step
-        first = np.concatenate([E1.ravel(), p0, v0.ravel(), c0])
-
-        def unpack(theta: Float) -> tuple[Float, Float, Float, Float]:
-            E, p, v, c = np.split(theta, [V * dim, (V + 1) * dim, (V + 1 + m) * dim])
-            return E.reshape(V, dim), p, v.reshape(m, dim), c
-
-        def objective(theta: Float) -> tuple[float, Float]:
-            E, p, v, c = unpack(theta)
-            part = data.evaluate(parameters(E, p, v, c))
-            away = theta - first
-            pull = away.copy()
-            pull[V * dim :] *= hold
-            pull[len(pull) - m :] = 0  # the intercepts are free
-            dE, dp, dv = pull_back(part, E, p, v)
-            value = part.loss + 0.5 * float(np.dot(away, pull))
-            return value, (np.concatenate([dE.ravel(), dp, dv.ravel(), part.c]) + pull).astype(dtype)
-
-        guess = Curvature.of(prior, seen)
-        curvature_E = np.ones((V, dim), dtype)
-        curvature_E[:, :m] = guess.values().T
-        rest = np.full(dim * (1 + m), hold, dtype)
-        curvature = np.concatenate([curvature_E.ravel(), rest, np.full(m, guess.intercept, dtype)])
-        # three pairs: a vector is V d numbers long here
-        outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first.copy(), max_iter, watch)
-    E, p, v, c = unpack(outcome.state.theta)
-    return Trained.by(outcome, parameters(E, p, v, c), seen.presence), (E, p, v)

@@ -40,6 +40,7 @@ ENOUGH = 10_000  # validation texts: with so many, the other folds need no turn
 LARGE = 100_000  # training texts: from here on a quarter of them is tried first
 MOST_TRIALS = 150  # more would find the luckiest option, not the best
 FEW_LETTERS = 10_000_000  # up to here n-grams may be longer, or occur in one text only
+_SCALES = ("spread", "attention_penalty", "tol", "ratio", "sink")  # of the prior
 LEAST_BYTES = 10_000  # the names of the files and of the classes need some room themselves
 clock = time.perf_counter
 
@@ -120,7 +121,7 @@ def autotune(
     validation : float
         One text in 1 / `validation` is held out at a time, then others, until 10,000 or all have had their turn.
     fixed : dict or None
-        Options that stay as they are given.
+        Options that stay as they are given, by the names that `set_params` takes (`prior__sink`).
     verbose : 0, or 1 for a bar on a terminal, 2 for a bar anywhere.
 
     The same data, seed and number of trials give the same result; the time decides only how many trials there are.
@@ -135,12 +136,14 @@ def autotune(
     _check(seconds, max_bytes, metric, validation, seed)
     fixed = {**({} if threads is None else {"threads": threads}), **(fixed or {})}
     start = _start(fixed)
+    usual = start.flat_params()
+    fixed = {name: value for name, value in usual.items() if name in fixed or name.split("__")[0] in fixed}
     listed = check_texts("autotune", texts)
     y = check_labels("autotune", labels, len(listed))
     weight = start._sample_weight(sample_weight, len(listed))
     watch = Stopwatch(seconds, clock())
     space = Space.around(fixed, sum(map(len, listed)))
-    options = {name: value for name, value in start.get_params().items() if name in {*space.names, *fixed}}
+    options = {name: value for name, value in usual.items() if name in {*space.names, *fixed}}
     data = Data.of(listed, y, weight, space.limits(start._limits()), start._threads, round(1 / validation), seed)
     with _bar(verbose, metric) as tick:
         race = Race(data, metric, watch, data.probabilities, ahead=0 if max_bytes is None else 3)
@@ -150,7 +153,7 @@ def autotune(
             finals = Race(data.last_stage(), metric, watch, data.when_small(listed, max_bytes))
             finals.run(best.options, space.finalists(options, best.options), tick)
             trials, best = [*trials, *finals.trials], finals.best
-    model = KeyTokenClassifier(**best.options).fit(listed, y, weight)
+    model = KeyTokenClassifier().set_params(**best.options).fit(listed, y, weight)
     if max_bytes is not None:
         model = model.compressed(max_bytes)
     score, error = best.trial.score, best.trial.standard_error
@@ -173,7 +176,7 @@ def _start(fixed: Mapping[str, Any]) -> KeyTokenClassifier:
     for name in fixed:
         if name not in usual:
             raise refusal("autotune", "fixed", "name options of KeyTokenClassifier", name, "see its get_params()")
-    start = KeyTokenClassifier(**fixed)
+    start = KeyTokenClassifier().set_params(**fixed)
     start.check_options()
     return start
 
@@ -196,12 +199,12 @@ class Space:
             "min_df": ((1, 2), (1, 4), (1, 8), *(((1,),) if small else ())),
             "counts": tuple(COUNTS)[::-1],
             "ngrams": ((1, 3), (1, 2), (1, 1), *(((1, 4),) if small else ())),
-            "sink": (0.0,),
-            "ratio": (0.0,),
+            "prior__sink": (0.0,),
+            "prior__ratio": (0.0,),
         }
         return cls(
             {name: values for name, values in choices.items() if name not in fixed},
-            tuple(name for name in ("spread", "attention_penalty", "tol", "ratio", "sink") if name not in fixed),
+            tuple(name for name in map("prior__{}".format, _SCALES) if name not in fixed),
         )
 
     def limits(self, start: Limits) -> Limits:
@@ -339,7 +342,7 @@ class Data:
 
     def probabilities(self, options: Options, stage: Stage) -> Float:
         """(held-out texts, classes) from a model trained on the other rows of the stage."""
-        model = KeyTokenClassifier(**options)
+        model = KeyTokenClassifier().set_params(**options)
         columns = columns_within(model._limits(), self.sizes, stage.df, len(stage.train))
         own = self.weight[stage.train]
         if not len(columns):
@@ -348,14 +351,14 @@ class Data:
         weight = class_weighted(model.class_weight, self.labels[stage.train], own)
         counts = weigh(stage.counts[:, columns], model.counts)
         blocks = blocks_of(counts, by_token(counts.shape[1], len(self.classes)))
-        model._train(blocks, self.classes, self.y[stage.train], weight, False, self.sizes[columns])
+        model._train(blocks, self.classes, self.y[stage.train], weight, self.sizes[columns])
         return probabilities(scores(weigh(stage.held_counts[:, columns], model.counts), model._theta)).T
 
     def when_small(self, texts: list[str], max_bytes: int) -> Callable[[Options, Stage], Float]:
         """The same of a model that is made small, by the road of the user: fit, compress, predict."""
 
         def judge(options: Options, stage: Stage) -> Float:
-            model = KeyTokenClassifier(**options)
+            model = KeyTokenClassifier().set_params(**options)
             model.fit([texts[i] for i in stage.train], self.labels[stage.train], self.weight[stage.train])
             P = np.zeros((len(stage.held), len(self.classes)))
             own = np.searchsorted(self.classes, model.classes_)

@@ -87,18 +87,6 @@ def test_class_weight_moves_the_scores():
     assert balanced.decision_function(bags).mean() > plain.decision_function(bags).mean()
 
 
-def test_warm_start_goes_on():
-    bags, y = planted()
-    clf = kt.BagClassifier(max_iter=5, warm_start=True, random_state=0).fit(bags, y)
-    before = clf.history_[-1]
-    clf.fit(bags, y)
-    assert clf.history_[0] == pytest.approx(before, rel=1e-6)
-    assert clf.history_[-1] < before
-    clf.set_params(head="tanh").fit(bags, y)  # other shapes: a new beginning
-    assert clf.head_values_.shape == (1, 8)
-    assert clf.status_.startswith("stopped after")
-
-
 def test_a_failed_fit_leaves_the_model(fitted):
     _, bags, y = fitted
     clf = kt.BagClassifier(random_state=0).fit(bags, y)

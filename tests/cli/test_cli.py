@@ -140,7 +140,7 @@ def test_options_reach_the_model(here, capsys):
         "9",
     )
     clf = kt.load("m")
-    assert (clf.ngrams, clf.counts, clf.sink, len(clf.vocabulary_)) == ((1, 1), "binary", 0.0, 9)
+    assert (clf.ngrams, clf.counts, clf.prior.sink, len(clf.vocabulary_)) == ((1, 1), "binary", 0.0, 9)
 
 
 def test_help_and_version(capsys):

@@ -111,10 +111,11 @@ def test_size_and_autotune(here, capsys):
 
 def test_options_that_are_not_given_are_the_model_s_own(here, capsys):
     ok(capsys, "fit", "reviews.csv", "-o", "m", "--ratio", "0.5", "--spread", "2")
-    usual = kt.KeyTokenClassifier().get_params()
-    assert kt.load("m").get_params() == {**usual, "ratio": 0.5, "spread": 2.0, "random_state": 0, "verbose": 1}
+    usual = kt.KeyTokenClassifier().flat_params()
+    given = {"prior__ratio": 0.5, "prior__spread": 2.0, "random_state": 0, "verbose": 1}
+    assert kt.load("m").flat_params() == {**usual, **given}
     shown = ok(capsys, "fit", "--help")
-    for name in ("counts", "sink", "ratio", "spread", "attention_penalty"):
+    for name in ("counts", "prior__sink", "prior__ratio", "prior__spread", "prior__attention_penalty"):
         assert f"[default: ({usual[name]})]" in " ".join(shown.split())
 
 

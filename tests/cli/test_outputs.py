@@ -163,7 +163,7 @@ def test_a_model_that_cannot_be_saved_is_rescued(here, capsys, monkeypatch, how,
     assert rescue.parent == (here if place == "beside" else here.parent / "temporary")
     assert rescue.name.startswith("keytokens-rescue-")
     monkeypatch.undo()
-    assert kt.load(rescue).sink == 2
+    assert kt.load(rescue).prior.sink == 2
     assert {file.name: file.read_bytes() for file in (here / "model").iterdir()} == before
 
 

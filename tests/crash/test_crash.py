@@ -79,7 +79,7 @@ def test_leftovers_of_a_kill_are_ignored(tmp_path, models):
     """Files of a save that was killed are not read, not named, not in the way, and gone after the next save."""
     old, new = models
     old.save(tmp_path / "model")
-    for name in ("arrays-0123456789abcdef.safetensors", ".model.json.0123456789ab.tmp"):
+    for name in ("numbers-0123456789abcdef.safetensors", ".model.json.0123456789ab.tmp"):
         (tmp_path / "model" / name).write_bytes(b"half")
     assert kt.load(tmp_path / "model").predict(["great"]) == old.predict(["great"])
     new.save(tmp_path / "model")

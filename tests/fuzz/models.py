@@ -28,12 +28,13 @@ _NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e-320, 1e9, 1e30, 1e100, 1e200, 1e308, -1e308
 
 def small_models() -> dict[str, Any]:
     two = kt.KeyTokenClassifier(threads=1).fit(TEXTS[:4], ["pos", "pos", "neg", "neg"])
-    three = kt.KeyTokenClassifier(threads=1, counts="binary", sink=0).fit(TEXTS, [1, 1, 0, 0, 2, 2])
+    three = kt.KeyTokenClassifier(threads=1, counts="binary", prior=kt.Prior(sink=0)).fit(TEXTS, [1, 1, 0, 0, 2, 2])
     bags = [np.array(rows, float) for rows in ([[0, 1], [3, 0]], [[0, 1]], [[3, 0], [0, 1]], [[0, 1], [0, 1]])]
     bag = kt.BagClassifier(n_landmarks=3, max_iter=5).fit(bags, ["yes", "no", "yes", "no"])
     return {
         "two": two,
         "three": three,
+        "pruned": kt.KeyTokenClassifier(threads=1, min_df=1).fit(TEXTS[:4], ["pos", "pos", "neg", "neg"]).pruned(12),
         "packed": two.compressed(10**6),
         "packed-3": three.compressed(10**6),
         "bag": bag,
@@ -43,7 +44,7 @@ def small_models() -> dict[str, Any]:
 class _Models:
     """Small models of every kind and format on the disk, and one folder in which the damaged ones are put."""
 
-    names: tuple[str, ...] = ("two", "three", "packed", "packed-3", "bag")
+    names: tuple[str, ...] = ("two", "three", "pruned", "packed", "packed-3", "bag")
 
     def __init__(self, folder: Path) -> None:
         self.target = folder / "target"

@@ -91,7 +91,7 @@ _VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 2**31, 2**63, 2**64, -(2**63), 10**400, 0.5, 1e-320, 1e308, -1e308,
     float("nan"), float("inf"), "", " ", "a", "neg", "1", "\0", "\n", "a\0", "\ud800", "\udfff", "\x1b[31m", "\u202e",
     "x" * 5000, "<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>",
-    "../../etc/passwd", "balanced", "raw", "embeddings", "KeyTokenClassifier",
+    "../../etc/passwd", "balanced", "raw", "KeyTokenClassifier",
     [], {}, [[]], [None], ["a", "a"], ["a", 1], [1, 2], [1, True], [0.5, 1.5], {"pairs": []}, {"pairs": [["a", 1]]},
     {"pairs": [[[], 1]]}, {"pairs": 5}, {"name": "x"},
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from benchmarks.datasets import load
 
-from keytokens import BagClassifier, KeyTokenClassifier
+from keytokens import BagClassifier, KeyTokenClassifier, Prior
 from keytokens.classifier import Exact
 from keytokens.text import Vocabulary, count
 
@@ -28,7 +28,7 @@ ARRAYS = ("attention", "values", "intercept", "empty", "mean_attention", "class_
 TEXT_MODELS: dict[str, dict[str, Any]] = {
     "binary": {},
     "log counts": {"counts": "log", "ngrams": (1, 2)},
-    "presence, no sink": {"counts": "binary", "sink": 0, "ngrams": (1, 2)},
+    "presence, no sink": {"counts": "binary", "prior": Prior(sink=0), "ngrams": (1, 2)},
     "brief": {"brevity": 0.8},
     "classes": {},
     "classes, log": {"counts": "log", "ngrams": (1, 2)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keytokens import KeyTokenClassifier
+from keytokens import KeyTokenClassifier, Prior
 
 GOOD = ["a great film", "great acting and a fine plot", "fine, really great <b>fun</b>", "good good good", "很 好 看"]
 BAD = ["a dull film", "dull acting and a poor plot", "poor, really dull & sad", "bad bad bad", "不 好 看"]
@@ -23,9 +23,9 @@ def fitted(labels: list[object], **options: object) -> KeyTokenClassifier:
 def models() -> dict[str, KeyTokenClassifier]:
     return {
         "two": fitted(["good", "bad"]),
-        "two, no sink": fitted(["good", "bad"], sink=0),
+        "two, no sink": fitted(["good", "bad"], prior=Prior(sink=0)),
         "three": fitted(["good", "bad", "odd"]),
-        "three, no sink": fitted(["good", "bad", "odd"], sink=0),
+        "three, no sink": fitted(["good", "bad", "odd"], prior=Prior(sink=0)),
         "integers": fitted([1, 0, 7]),
         "booleans": fitted([True, False]),
         "hostile labels": fitted(["<script>alert('x')</script>", '"&\x1b[31m\n']),

@@ -146,7 +146,8 @@ def _limit(seconds: int) -> Iterator[None]:
 # The formulas, and the claims that rest on them, quickest first.
 FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "keytokens.core.attention": (("scores", "evaluate"), ("kt.two-scalars", "kt.contributions")),
-    "keytokens.core.embeddings": (("embed", "pull_back"), ("kt.two-scalars",)),
+    "keytokens.core.embeddings": (("embed",), ("kt.two-scalars",)),
+    "keytokens.theory.embeddings": (("pull_back",), ("kt.two-scalars",)),
     "keytokens.certificate.tokens": (("_sufficient_two",), ("kt.sufficient",)),
     "keytokens.certificate.votes": (("_duel",), ("kt.sufficient", "kt.flip", "kt.flip-words")),
     "keytokens.certificate.ranges": (("drop",), ("kt.drop-bound",)),

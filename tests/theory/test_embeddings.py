@@ -1,21 +1,167 @@
-"""The claims about one step notice broken formulas; several classes contain two; what too few dimensions cost."""
+"""The gradient in E, p and v; training them; claims about one step; several classes contain two; too few dimensions."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 
-from keytokens.core.losses import CrossEntropy
+from keytokens.core.attention import Gradient, Parameters, evaluate
+from keytokens.core.counts import Block
+from keytokens.core.losses import CrossEntropy, Logistic, loss_for
+from keytokens.core.prior import PriorOptions, prior_of
 from keytokens.errors import NotSeparable
 from keytokens.svm import MarginProblem, solve
-from keytokens.theory import multiclass, two_stage
+from keytokens.theory import embeddings, multiclass, two_stage
+from keytokens.theory.embeddings import fit_embeddings, pull_back
 from keytokens.theory.families import counts, step_space
 from keytokens.theory.multiclass import Classes, class_frequencies, multiclass_gradient, planted_classes
 from keytokens.theory.planted import Documents, planted
 from keytokens.theory.two_stage import Step, first_step, gaussian_start
 
+from ..core.reference import random_counts
+from ..test_training import PLAIN, check_gradient, check_learned, objective_of, problem
 from .broken import fails
+
+# The gradient, and training ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("sink", [False, True])
+def test_pull_back_is_the_derivative(m, sink):
+    rng = np.random.default_rng(7)
+    C, dim = random_counts(rng), 4
+    y, weight = rng.integers(0, max(2, m), C.shape[0]), rng.random(C.shape[0])
+    point = {"E": rng.normal(size=(7, dim)), "p": rng.normal(size=dim), "v": rng.normal(size=(m, dim))}
+    c, block, loss = rng.normal(size=m), Block.of(C), loss_for(max(2, m))
+
+    def at(E, p, v) -> Gradient:
+        return evaluate(block, y, weight, loss, Parameters(E @ p, v @ E.T, c, c, 0.3 if sink else -np.inf))
+
+    pulled = dict(zip("Epv", pull_back(at(**point), **point), strict=True))
+    h = 1e-4
+    for name, value in point.items():
+        numeric = np.zeros_like(value)
+        for place in np.ndindex(value.shape):
+            unit = np.zeros_like(value)
+            unit[place] = h
+            one, two, less, least = (at(**{**point, name: value + k * unit}).loss for k in (1, 2, -1, -2))
+            numeric[place] = (8 * (one - less) - two + least) / (12 * h)
+        assert_allclose(pulled[name], numeric, rtol=1e-8, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("lengths", ["equal", "different"])
+def test_one_step_is_a_count(lengths):
+    """p_0 = 0, E_0 v = 0, no sink: -dE v = alpha / 2 |v|^2 with alpha_s = (1/n) sum_i y_i c_s / T_i; rows along v."""
+    rng = np.random.default_rng(8)
+    n, V, dim = 50, 9, 6
+    T = np.full(n, 8) if lengths == "equal" else rng.integers(1, 30, n)
+    C = np.stack([np.bincount(rng.integers(0, V, t), minlength=V) for t in T]).astype(float)
+    y = rng.integers(0, 2, n)
+    v = rng.normal(size=(1, dim))
+    E = rng.normal(size=(V, dim))
+    E -= np.outer(E @ v[0], v[0]) / (v[0] @ v[0])
+    zero = np.zeros(1)
+    theta = Parameters(np.zeros(V), np.zeros((1, V)), zero, zero)
+    gradient = evaluate(Block.of(sparse.csr_matrix(C)), y, np.full(n, 1 / n), Logistic(), theta)
+    dE, dp, dv = pull_back(gradient, E, np.zeros(dim), v)
+    alpha = (np.where(y == 1, 1, -1)[:, None] * C / T[:, None]).mean(axis=0)
+    assert_allclose(-dE @ v[0], alpha / 2 * (v[0] @ v[0]), rtol=1e-13, atol=1e-15)
+    assert_allclose(-dE, np.outer(alpha / 2, v[0]), rtol=1e-13, atol=1e-15)
+    assert_allclose(dp, 0, atol=1e-15)
+    assert_allclose(-dv[0], E.T @ alpha / 2, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("m", [1, 3, 4])
+def test_one_step_moves_rows_in_the_span_of_p_and_v(m):
+    rng = np.random.default_rng(9)
+    C, dim = random_counts(rng, n=40), 12
+    E, p, v = rng.normal(size=(7, dim)), rng.normal(size=dim), rng.normal(size=(m, dim))
+    theta = Parameters(E @ p, v @ E.T, np.zeros(m), np.zeros(m))
+    gradient = evaluate(Block.of(C), rng.integers(0, max(2, m), 40), np.ones(40), loss_for(max(2, m)), theta)
+    sizes = np.linalg.svd(pull_back(gradient, E, p, v)[0], compute_uv=False)
+    assert sizes[m + 1] < 1e-13 * sizes[0]
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("sink", [0.0, 0.5])
+def test_fit_embeddings_descends_and_repeats(K, sink):
+    def fit(threads: int, seed: int = 7):
+        values = []
+        trained, parts = fit_embeddings(
+            problem(K, threads=threads),
+            PriorOptions(sink=sink),
+            dim=5,
+            seed=np.random.RandomState(seed),
+            max_iter=60,
+            tolerance=1e-9,
+            watch=lambda state: values.append(state.value),
+        )
+        return trained, parts, values
+
+    trained, (E, p, v), values = fit(1)
+    assert values[-1] < 0.9 * values[0]
+    assert all(after <= before for before, after in pairwise(values))
+    assert len(values) == trained.steps + 1
+    m = 1 if K == 2 else K
+    assert (E.shape, p.shape, v.shape) == ((10, 5), (5,), (m, 5))
+    assert_allclose(trained.theta.a, E @ p, rtol=1e-12)
+    assert_allclose(trained.theta.B, v @ E.T, rtol=1e-12)
+    again, (E2, p2, v2), _ = fit(2)
+    assert E.tobytes() + p.tobytes() + v.tobytes() == E2.tobytes() + p2.tobytes() + v2.tobytes()
+    assert trained.theta.c.tobytes() == again.theta.c.tobytes()
+    assert not np.array_equal(fit(1, seed=8)[1][0], E)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_objective_of_the_embeddings(monkeypatch, K):
+    """sum_i loss_i + |E - E_1|^2 / 2 + (n / 10) (|p - p_0|^2 + |v - v_0|^2) / 2, and its gradient."""
+    data, m, V, dim = problem(K), (1 if K == 2 else K), 10, 4
+    fit = lambda: fit_embeddings(data, PLAIN, dim, np.random.RandomState(0), 0, 0.0)  # noqa: E731
+    objective, start = objective_of(monkeypatch, fit, embeddings)
+    point = start + 0.3 * np.random.default_rng(0).normal(size=len(start))
+    E, p, v, c = np.split(point, np.cumsum([V * dim, dim, m * dim]))
+    away = np.split(point - start, np.cumsum([V * dim, dim, m * dim]))
+    E, v = E.reshape(V, dim), v.reshape(m, dim)
+    prior = prior_of(data.statistics(), PLAIN)
+    theta = Parameters(E @ p, v @ E.T, c, c, prior.log_sink)
+    held = 0.1 * data.weights[0].sum()
+    pull = 0.5 * (away[0] @ away[0]) + 0.5 * held * (away[1] @ away[1] + away[2] @ away[2])
+    assert objective(point)[0] == pytest.approx(data.evaluate(theta).loss + pull, rel=1e-12)
+    check_gradient(objective, point)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_first_step_of_the_embeddings(monkeypatch, K):
+    """E_1 - E_0 lies along minus the gradient, and moves the values by `ratio` times their unit."""
+    data, m, V, dim, starts = problem(K), (1 if K == 2 else K), 10, 6, {}
+    for ratio in (0.0, 1.5):
+        fit = lambda r=ratio: fit_embeddings(  # noqa: E731
+            data, PriorOptions(ratio=r), dim, np.random.RandomState(0), 0, 0.0
+        )
+        starts[ratio] = objective_of(monkeypatch, fit, embeddings)[1]
+    E0, p0, v0, c0 = np.split(starts[0.0], np.cumsum([V * dim, dim, m * dim]))
+    E0, v0 = E0.reshape(V, dim), v0.reshape(m, dim)
+    moved = (starts[1.5] - starts[0.0])[: V * dim].reshape(V, dim)
+    prior = prior_of(data.statistics(), PLAIN)
+    dE, _, _ = pull_back(data.evaluate(Parameters(E0 @ p0, v0 @ E0.T, c0, c0, prior.log_sink)), E0, p0, v0)
+    cosine = -(moved * dE).sum() / np.sqrt((moved**2).sum() * (dE**2).sum())
+    assert cosine == pytest.approx(1, abs=1e-12)
+    df = data.statistics().presence.sum(axis=0)
+    size = np.sqrt(((v0 @ moved.T) ** 2 @ df).mean() / df.sum())
+    unit = np.sqrt((prior.width() ** 2 @ df).mean() / df.sum())
+    assert size == pytest.approx(1.5 * unit, rel=1e-10)
+    assert_allclose(v0 @ v0.T, unit**2 * np.eye(m), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_embeddings_learn(K):
+    data = problem(K, n=300)
+    check_learned(data, fit_embeddings(data, PLAIN, 8, np.random.RandomState(0), 200, 1e-8)[0].theta)
+
 
 # Broken formulas -----------------------------------------------------------------------------------------------------
 

@@ -59,8 +59,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_iter, tol :
         Stop after so many steps, or when a step lowers the objective by less than this share of it.
     class_weight : None, "balanced" or dict
-    warm_start : bool
-        Begin the next `fit` at the present parameters, keeping phi, if the shapes agree.
     random_state : draws landmarks and starts.
     verbose : 0 or 1: a progress bar.
 
@@ -103,7 +101,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int = 200,
         tol: float = 1e-3,
         class_weight: Any = None,
-        warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -119,7 +116,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.class_weight = class_weight
-        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -153,11 +149,10 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = check_weight(owner, sample_weight, len(bags))
         total = check_total(owner, class_weighted(self.class_weight, y, weight))
         seed = check_random_state(self.random_state)
-        warm = self._may_go_on(classes, bags.dim)
         with one_blas_thread():
-            phi, rows = self._keep_map(bags) if warm else self._learn_map(bags, weight, seed)
+            phi, rows = self._learn_map(bags, weight, seed)
             training = self._training(rows.shape[1], len(classes))
-            starts = [self._present()] if warm else first_weights(training.shape, codes, weight, self.n_starts, seed)
+            starts = first_weights(training.shape, codes, weight, self.n_starts, seed)
             best, history = training.best(bags.with_rows(rows), codes, total, len(classes), starts)
         if best.status is Status.NOT_FINITE:
             raise refusal(
@@ -180,9 +175,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise refusal(owner, "y", f"have one label for each of the {len(bags)} bags", seen)
         return bags, y
 
-    def _keep_map(self, bags: Bags) -> tuple[FeatureMap, Array]:
-        return self.feature_map_, self.feature_map_(bags.rows)
-
     def _learn_map(self, bags: Bags, weight: Array, seed: Any) -> tuple[FeatureMap, Array]:
         each = bags.spread(weight)
         return FeatureMap.learn(bags.rows, each, self.features, self.scale, self.n_landmarks, self.width, seed)
@@ -190,14 +182,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _training(self, D: int, n_classes: int) -> Training:
         shape = Shape.of(D, n_classes, self.head, self.hidden)
         return Training(shape, self.value_penalty, self.attention_penalty, self.max_iter, self.tol, self.verbose)
-
-    def _may_go_on(self, classes: NDArray[Any], dim: int) -> bool:
-        """Whether a warm start is wanted and the present parameters fit."""
-        if not self.warm_start or not hasattr(self, "query_") or not np.array_equal(self.classes_, classes):
-            return False
-        phi, (_, h, m) = self.feature_map_, Shape.of(1, len(classes), self.head, self.hidden)
-        same = phi.kind == self.features and len(phi.mean) == dim
-        return same and len(self.values_) == h and len(self.head_values_) == m
 
     def _present(self) -> Weights:
         return Weights(self.query_, self.values_, self.intercept_, self.head_values_, self.head_intercept_)

@@ -31,36 +31,25 @@ class AttentionClassifier(Attention):
     ----------
     counts : "raw", "log" or "binary"
         The weight of a token that occurs c times: c, 1 + log c, or 1. Of an amount below 1: c, c, or 1 (0 for none).
-    sink : float
-        The weight of the sink, in mean document weights. 0: no sink, the model of the paper.
-    ratio, spread : float
-        The prior of the values: how much of the log-count ratio its mean holds, and how wide it is.
-    attention_penalty : float
-        Precision of the prior of the attention logits: large for attention that stays close to it.
     brevity : float from 0 to 1
         How few tokens should decide. 0: the prior of the attention is uniform, many share a decision. Up to 0.2:
         attention begins at the tokens that tell the classes apart. Beyond: small contributions are silenced after
-        training (`parameters="scalars"` only). The default costs next to no accuracy; 0.8 costs less than half a point
-        on long reviews, where three tokens then suffice (the median).
-    parameters : "scalars" or "embeddings"
-        Train a and b directly, or E, p and v in dimension `dim` as the paper does: slower and, with the prior that it
-        cannot use, less accurate. Both are the same model.
-    max_iter, tol :
-        Stop after so many steps, or when two steps in a row lower the objective by less than this share of it each. The
-        default stops early, which predicts better than the exact minimum; for that one, try 1e-6.
+        training. The default costs next to no accuracy; 0.8 costs less than half a point on long reviews, where three
+        tokens then suffice (the median).
     class_weight : None, "balanced" or dict
-    warm_start : bool
-        Begin the next `fit` at the present parameters if the shapes agree.
-    random_state : only `parameters="embeddings"` draws random numbers.
+    random_state : checked and kept; training draws no random numbers.
     threads : int or None
         None: all cores. The result is the same to the bit for any number.
+    max_iter : int
+        Stop after so many steps; the prior's `tol` mostly stops earlier.
     verbose : 0 or 1: a progress bar.
+    prior : Prior or None
+        What training believes before it sees a text (see `Prior`); None: the defaults.
 
     Attributes
     ----------
     classes_, attention_ (V,), values_ (1 or K, V), intercept_, log_sink_, mean_attention_, class_counts_ (K, V),
-    n_iter_, status_ (a sentence), history_ (the objective at the start and after each step); with
-    `parameters="embeddings"` also E_ (V, d), p_ (d,) and v_ (1 or K, d) as they were trained.
+    n_iter_, status_ (a sentence), history_ (the objective at the start and after each step).
 
     Examples
     --------
@@ -91,9 +80,8 @@ class AttentionClassifier(Attention):
             cure = "add documents of another class"
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, cure)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        warm = self._may_go_on(classes, C.shape[1])
         weight = class_weighted(self.class_weight, y, weight)
-        self._train(blocks_of(C, by_token(C.shape[1], len(classes))), classes, codes, weight, warm, signed_=signed)
+        self._train(blocks_of(C, by_token(C.shape[1], len(classes))), classes, codes, weight, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.attention import Parameters
 from ..core.counts import COUNTS, Block, Float
 from ..core.embeddings import Embeddings, embed
 from ..core.losses import log_probabilities, probabilities
-from ..core.prior import PriorOptions
 from ..errors import refusal
 from ..fitting import check_memory, check_weights, progress
 from ..optim.lbfgs import LBFGSState
 from ..parallel import cores
 from ..streaming import Workplace
-from ..training import TrainingSet, fit_embeddings, fit_scalars
+from ..training import TrainingSet, fit_scalars
 from ..validate import check_choice, check_number, check_seed
+from .prior import Prior
 
 __all__ = ["Attention", "Exact"]
-
-_LARGEST_OPTION = 1e9  # so that sums of squares stay finite in single precision
 
 
 class Exact:
@@ -35,8 +32,9 @@ class Exact:
     With more than two classes, what is added to all scores of a token changes nothing: they are made to sum to 0.
     """
 
-    def __init__(self, trained: Parameters) -> None:
+    def __init__(self, trained: Parameters, on_grid: bool = False) -> None:
         self.trained = trained
+        self.on_grid = on_grid  # made so by `compression`
 
     @functools.cached_property
     def theta(self) -> Parameters:
@@ -63,58 +61,59 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         counts: str = "raw",
-        sink: float = 0.3,
-        ratio: float = 1.5,
-        spread: float = 1.6,
-        attention_penalty: float = 1.0,
         brevity: float = 0.3,
-        parameters: str = "scalars",
-        dim: int = 64,
-        max_iter: int = 100,
-        tol: float = 0.04,
         class_weight: Any = None,
-        warm_start: bool = False,
         random_state: Any = None,
         threads: int | None = None,
+        max_iter: int = 100,
         verbose: int = 0,
+        prior: Prior | None = None,
     ) -> None:
         self.counts = counts
-        self.sink = sink
-        self.ratio = ratio
-        self.spread = spread
-        self.attention_penalty = attention_penalty
         self.brevity = brevity
-        self.parameters = parameters
-        self.dim = dim
-        self.max_iter = max_iter
-        self.tol = tol
         self.class_weight = class_weight
-        self.warm_start = warm_start
         self.random_state = random_state
         self.threads = threads
+        self.max_iter = max_iter
         self.verbose = verbose
+        self.prior = prior
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options by name; `deep`: also those of the prior, as `prior__ratio` and so on."""
+        found: dict[str, Any] = super().get_params(deep=deep)
+        if deep and self.prior is None:
+            found |= {f"prior__{name}": value for name, value in Prior().get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Change options by name; the first `prior__...` makes a prior where there was none."""
+        if params.get("prior", self.prior) is None and any(name.startswith("prior__") for name in params):
+            params["prior"] = Prior()
+        return cast("Self", super().set_params(**params))
+
+    def flat_params(self) -> dict[str, Any]:
+        """The options without `prior` itself, only its own as `prior__ratio` and so on: what `set_params` takes."""
+        return {name: value for name, value in self.get_params().items() if name != "prior"}
 
     def check_options(self) -> None:
         """Refuse options that break a rule, as `fit` does before it begins."""
         owner = type(self).__name__
         check_choice(owner, "counts", self.counts, COUNTS)
-        check_choice(owner, "parameters", self.parameters, ("scalars", "embeddings"))
-        for name in ("sink", "ratio"):
-            check_number(owner, name, getattr(self, name), 0)
-        for name in ("spread", "attention_penalty", "tol"):
-            check_number(owner, name, getattr(self, name), 0, above=True)
-        for name in ("sink", "ratio", "spread", "attention_penalty"):
-            if getattr(self, name) > _LARGEST_OPTION:
-                raise refusal(owner, name, f"be at most {_LARGEST_OPTION:g}", getattr(self, name))
+        if self.prior is not None and not isinstance(self.prior, Prior):
+            raise refusal(owner, "prior", "be a Prior or None", self.prior, "for example prior=Prior(sink=0)")
+        self._prior.check_options()
         check_number(owner, "brevity", self.brevity, 0)
         if self.brevity > 1:
             raise refusal(owner, "brevity", "be a number from 0 to 1", self.brevity)
         check_number(owner, "max_iter", self.max_iter, 1, whole=True)
         if self.class_weight is not None and not isinstance(self.class_weight, dict):
             check_choice(owner, "class_weight", self.class_weight, ("balanced",))
-        check_number(owner, "dim", self.dim, 2, whole=True)
         check_number(owner, "threads", self.threads, 1, whole=True, none=True)
         check_seed(owner, "random_state", self.random_state)
+
+    @property
+    def _prior(self) -> Prior:
+        return Prior() if self.prior is None else self.prior
 
     @property
     def _threads(self) -> int:
@@ -126,7 +125,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: NDArray[Any],
         y: NDArray[np.intp],
         weight: Float,
-        warm: bool,
         sizes: NDArray[np.integer[Any]] | None = None,
         place: Workplace | None = None,
         **more: Any,
@@ -137,20 +135,16 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         n_classes = len(classes)
         owner = f"{type(self).__name__}.fit"
-        dim = self.dim if self.parameters == "embeddings" else 0
         dtype = blocks[0].dtype
-        check_memory(owner, n_classes, blocks[0].n_tokens, len(y), dim, dtype.itemsize)
+        check_memory(owner, n_classes, blocks[0].n_tokens, len(y), dtype.itemsize)
         weight = check_weights(owner, weight, dtype)
         data = TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
-        self._learn(data, classes, warm, place, **more)
+        self._learn(data, classes, place, **more)
 
-    def _learn(
-        self, data: TrainingSet, classes: NDArray[Any], warm: bool, place: Workplace | None = None, **more: Any
-    ) -> None:
+    def _learn(self, data: TrainingSet, classes: NDArray[Any], place: Workplace | None = None, **more: Any) -> None:
         """Fit to documents wherever they lie."""
-        n_classes = len(classes)
-        options = PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, self.brevity)
-        seed = check_random_state(self.random_state)
+        prior = self._prior
+        options = prior.options(self.brevity)
         state, history = (place and place.state()) or (None, [])
         resumed = None if state is None else (state, len(history))
         with progress(self.verbose) as tick:
@@ -161,13 +155,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 history.append(state.value)
                 tick(state.value)
 
-            if self.parameters == "scalars":
-                start = self._present() if warm else None
-                done = fit_scalars(data, options, self.max_iter, self.tol, start, watch, resumed)
-            else:
-                self._check_dim(n_classes)
-                done, (E, p, v) = fit_embeddings(data, options, self.dim, seed, self.max_iter, self.tol, watch)
-                more |= {"E_": E, "p_": p, "v_": v}
+            done = fit_scalars(data, options, self.max_iter, prior.tol, watch, resumed)
         theta = done.theta
         self.__dict__.update(
             classes_=classes,
@@ -193,19 +181,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The parameters as they were trained."""
         return Parameters(self.attention_, self.values_, self.intercept_, self.empty_, self.log_sink_)
 
-    def _check_dim(self, n_classes: int) -> None:
-        least = 2 if n_classes == 2 else n_classes + 1
-        check_number(type(self).__name__, "dim", self.dim, least, whole=True)
-
-    def _may_go_on(self, classes: NDArray[Any], n_tokens: int) -> bool:
-        """Whether a warm start is wanted and the present parameters fit."""
-        return bool(
-            self.warm_start
-            and hasattr(self, "attention_")
-            and np.array_equal(self.classes_, classes)
-            and self.attention_.shape == (n_tokens,)
-        )
-
     def _scores(self, X: Any) -> Float:
         raise NotImplementedError
 
@@ -228,8 +203,8 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[P.argmax(axis=1)]
 
     def to_embeddings(self, dim: int | None = None) -> Embeddings:
-        """E, p, v in dimension `dim` with the same f as this model (see `Embeddings`)."""
+        """E, p, v in dimension `dim` (None: the least that can hold the model) with the same f (see `Embeddings`)."""
         check_is_fitted(self)
-        dim = self.dim if dim is None else dim
-        check_number("to_embeddings", "dim", dim, len(self.values_) + 1, whole=True)
-        return embed(self._theta, dim)
+        least = len(self.values_) + 1
+        check_number("to_embeddings", "dim", dim, least, whole=True, none=True)
+        return embed(self._theta, least if dim is None else dim)

@@ -28,6 +28,7 @@ from ..text import Limits, Vocabulary, count
 from ..text.building import Found, find
 from ..text.pieces import slices
 from ..validate import check_labels, check_number, check_range, check_texts, check_truth, one_column, text_cure
+from .prior import Prior
 from .shared import Attention, Exact
 
 if TYPE_CHECKING:
@@ -75,20 +76,13 @@ class KeyTokenClassifier(Attention):
         max_df: float = 1.0,
         max_tokens: int | None = None,
         counts: str = "raw",
-        sink: float = 0.3,
-        ratio: float = 1.5,
-        spread: float = 1.6,
-        attention_penalty: float = 1.0,
         brevity: float = 0.3,
-        parameters: str = "scalars",
-        dim: int = 64,
-        max_iter: int = 100,
-        tol: float = 0.04,
         class_weight: Any = None,
-        warm_start: bool = False,
         random_state: Any = None,
         threads: int | None = None,
+        max_iter: int = 100,
         verbose: int = 0,
+        prior: Prior | None = None,
     ) -> None:
         self.ngrams = ngrams
         self.min_df = min_df
@@ -96,20 +90,13 @@ class KeyTokenClassifier(Attention):
         self.max_tokens = max_tokens
         super().__init__(
             counts=counts,
-            sink=sink,
-            ratio=ratio,
-            spread=spread,
-            attention_penalty=attention_penalty,
             brevity=brevity,
-            parameters=parameters,
-            dim=dim,
-            max_iter=max_iter,
-            tol=tol,
             class_weight=class_weight,
-            warm_start=warm_start,
             random_state=random_state,
             threads=threads,
+            max_iter=max_iter,
             verbose=verbose,
+            prior=prior,
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -154,10 +141,9 @@ class KeyTokenClassifier(Attention):
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
-        warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        self._train(blocks, classes, codes, weight, warm, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
+        self._train(blocks, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
         return self
 
     def _counted(self, found: Found, n_classes: int) -> list[Block]:
@@ -190,10 +176,8 @@ class KeyTokenClassifier(Attention):
         """
         self.check_options()
         check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
-        if self.parameters != "scalars":
-            raise refusal("fit_batches", "parameters", "be 'scalars'", self.parameters)
         with TemporaryDirectory() if folder is None else nullcontext(folder) as given:
-            options = {k: repr(v) for k, v in self.get_params().items() if k not in ("threads", "verbose")}
+            options = {k: repr(v) for k, v in self.flat_params().items() if k not in ("threads", "verbose")}
             place = Workplace(Path(given), {**options, "source": source, "memory": memory}, resume)
             found = place.kept()
             if found is None:
@@ -212,7 +196,6 @@ class KeyTokenClassifier(Attention):
                 found.classes,
                 found.y,
                 weight,
-                False,
                 found.vocabulary.sizes,
                 None if folder is None else place,
                 vocabulary_=found.vocabulary,
@@ -313,9 +296,7 @@ class KeyTokenClassifier(Attention):
             mean_attention_=self.mean_attention_[kept],
             class_counts_=self.class_counts_[:, kept],
         )
-        if hasattr(self, "E_"):
-            model.E_ = self.E_[kept]
-        model._exact = Exact(model._present())
+        model._exact = Exact(model._present(), self._exact.on_grid)
         return model
 
     def compressed(self, max_bytes: int) -> KeyTokenClassifier:
@@ -342,7 +323,7 @@ class KeyTokenClassifier(Attention):
         return TokenModel(self.vocabulary_, self._present(), self.mean_attention_, self.class_counts_)
 
     def _with(self, small: TokenModel) -> KeyTokenClassifier:
-        """The same options and history, other tokens and numbers; embeddings are not kept."""
+        """The same options and history, other tokens and numbers."""
         model = clone(self)
         model.__dict__.update(
             {name: value for name, value in self.__dict__.items() if name.endswith("_")},
@@ -355,9 +336,7 @@ class KeyTokenClassifier(Attention):
             mean_attention_=small.mean_attention,
             class_counts_=small.class_counts,
         )
-        for name in ("E_", "p_", "v_"):
-            model.__dict__.pop(name, None)
-        model._exact = Exact(model._present())
+        model._exact = Exact(model._present(), on_grid=True)
         return model
 
     def page_model(self, whole_size: int | None = None) -> PageModel:
@@ -379,7 +358,7 @@ class KeyTokenClassifier(Attention):
             class_counts=self.class_counts_,
             history=self.history_.tolist(),
             status=self.status_,
-            options=self.get_params(deep=False),
+            options=self.flat_params(),
             whole_size=whole_size,
         )
 

@@ -63,17 +63,19 @@ def fit(
     ] = None,
     sink: Annotated[
         float | None,
-        typer.Option(help="Weight of the sink, in mean text lengths; 0 for none.", show_default=_usual("sink")),
+        typer.Option(help="Weight of the sink, in mean text lengths; 0 for none.", show_default=_usual("prior__sink")),
     ] = None,
     ratio: Annotated[
-        float | None, typer.Option(help="Larger: trust the plain counts more.", show_default=_usual("ratio"))
+        float | None, typer.Option(help="Larger: trust the plain counts more.", show_default=_usual("prior__ratio"))
     ] = None,
     spread: Annotated[
-        float | None, typer.Option(help="Larger: fit the training texts closer.", show_default=_usual("spread"))
+        float | None, typer.Option(help="Larger: fit the training texts closer.", show_default=_usual("prior__spread"))
     ] = None,
     attention_penalty: Annotated[
         float | None,
-        typer.Option(help="Larger: attention stays closer to its prior.", show_default=_usual("attention_penalty")),
+        typer.Option(
+            help="Larger: attention stays closer to its prior.", show_default=_usual("prior__attention_penalty")
+        ),
     ] = None,
     brevity: Annotated[
         float | None,
@@ -114,10 +116,10 @@ def fit(
     wanted: dict[str, Any] = {
         "ngrams": None if ngrams is None else (1, ngrams),
         "counts": counts,
-        "sink": sink,
-        "ratio": ratio,
-        "spread": spread,
-        "attention_penalty": attention_penalty,
+        "prior__sink": sink,
+        "prior__ratio": ratio,
+        "prior__spread": spread,
+        "prior__attention_penalty": attention_penalty,
         "brevity": brevity,
         "max_tokens": max_tokens,
         "class_weight": "balanced" if balanced else None,
@@ -125,7 +127,7 @@ def fit(
         "threads": threads,
     }
     given = {name: value for name, value in wanted.items() if value is not None}
-    KeyTokenClassifier(**given).check_options()
+    KeyTokenClassifier().set_params(**given).check_options()
     max_bytes = None if size is None else bytes_of(size)
     check_output(output, "model.json")
     if memory is not None or resume or dask is not None:
@@ -162,7 +164,7 @@ def fit(
         show_json(
             {
                 "score": score,
-                "options": model.get_params(),
+                "options": model.flat_params(),
                 "tuning": trainer.record(),
                 "columns": {"text": text_column, "label": label_column},
                 "classes": model.classes_.tolist(),
@@ -206,7 +208,7 @@ class Trainer:
             say(f"tuned: {self.tuned}", quiet=self.quiet)
             return self.tuned.model
         options = self.options if self.tuned is None else self.tuned.options
-        model = KeyTokenClassifier(**options, verbose=verbose).fit(texts, labels)
+        model = KeyTokenClassifier(verbose=verbose).set_params(**options).fit(texts, labels)
         return model if self.max_bytes is None else model.compressed(self.max_bytes)
 
     def record(self) -> dict[str, Any] | None:

@@ -130,7 +130,7 @@ def fit_flow(
     def train(name: str, share: float) -> KeyTokenClassifier:
         if address is not None:
             return on_cluster(flow.batches(share, seed, held=False), options, address)
-        model = KeyTokenClassifier(**options, verbose=0 if flow.quiet else 1)
+        model = KeyTokenClassifier(verbose=0 if flow.quiet else 1).set_params(**options)
         with writing(partial):
             return model.fit_batches(
                 flow.batches(share, seed, held=False),
@@ -164,7 +164,7 @@ def fit_flow(
         show_json(
             {
                 "score": score,
-                "options": model.get_params(),
+                "options": model.flat_params(),
                 "columns": {"text": flow.text, "label": flow.label},
                 "classes": model.classes_.tolist(),
                 "class_counts": [flow.classes[label] for label in model.classes_.tolist()],

@@ -1,7 +1,6 @@
 """The same model with embeddings: E (V, d), the query p (d,) and the output directions v (m, d).
 
-    a = E p,  B = v E'             what a prediction needs
-    dE = da p' + dB' v,  dp = E' da,  dv = dB E      the chain rule: each row of dE lies in the span of p and v
+    a = E p,  B = v E'
 
 Any (a, B) is of this form as soon as d > m: put p and the v_k along different axes.
 """
@@ -14,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from .attention import Gradient, Parameters, scores
+from .attention import Parameters, scores
 from .counts import Float
 
-__all__ = ["Embeddings", "embed", "pull_back"]
+__all__ = ["Embeddings", "embed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +60,3 @@ def embed(theta: Parameters, dim: int) -> Embeddings:
         cls = np.zeros(dim)
         cls[0], cls[1 : m + 1] = theta.log_sink, theta.c
     return Embeddings(E, p, v[:, 0] if m == 1 else v, cls, np.asarray(theta.empty, np.float64))
-
-
-def pull_back(gradient: Gradient, E: Float, p: Float, v: Float) -> tuple[Float, Float, Float]:
-    """The gradient in E, p and v (rows), from the one in a and B."""
-    dE = np.outer(gradient.a, p)
-    for b, direction in zip(gradient.B, v, strict=True):
-        dE += np.outer(b, direction)
-    return dE, E.T @ gradient.a, gradient.B @ E

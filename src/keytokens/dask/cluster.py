@@ -23,7 +23,6 @@ from ..parallel import give_back_memory, keep_freed_memory, keep_whole_memory
 from ..text.building import Grams, Shard
 from ..text.shards import Entered, LentShelf, Numbering, WordCounts
 from ..text.vocabulary import Level
-from .sharing import can_share
 
 __all__ = ["LOST", "Cluster", "present_client"]
 
@@ -43,7 +42,6 @@ class Cluster:
 
     client: Any
     workers: list[str]
-    shares: bool = False  # arrays of this process with the workers, and theirs with each other
 
     @classmethod
     def of(cls, client: Any) -> Cluster:
@@ -51,9 +49,7 @@ class Cluster:
         keep_freed_memory(_MOST_KEPT)  # the vectors of a step are the same size again and again
         client.wait_for_workers(1, timeout=_WAIT)
         client.run(_keep_memory, on_error="ignore")
-        cluster = cls(client, sorted(client.nthreads()))
-        cluster.shares = cluster.near and can_share(client)
-        return cluster
+        return cls(client, sorted(client.nthreads()))
 
     def let_go(self) -> None:
         """To be called when a fit is done: workers give back to the system the memory that they kept for its tasks."""

@@ -11,6 +11,7 @@ import dask.array
 import distributed
 import numpy as np
 from distributed import Future
+from sklearn.base import clone
 
 from ..classifier import KeyTokenClassifier
 from ..errors import refusal
@@ -67,7 +68,12 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         return sorted([*KeyTokenClassifier._get_param_names(), "client"])
 
     def __sklearn_clone__(self) -> DaskKeyTokenClassifier:
-        return type(self)(**self.get_params(deep=False))
+        return type(self)(self.client, **self._own_options())
+
+    def _own_options(self) -> dict[str, Any]:
+        """Copies of all but the client."""
+        options = self.get_params(deep=False)
+        return {name: clone(value, safe=False) for name, value in options.items() if name != "client"}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}
@@ -101,20 +107,17 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{built.n_texts} texts", cure)
-        warm = self._may_go_on(classes, len(vocabulary)) and self.vocabulary_.tokens == vocabulary.tokens
         named = classes[codes] if isinstance(self.class_weight, dict) else codes
         weight = class_weighted(self.class_weight, named, weight).astype(np.float32)
         data = training_set(cluster, built, self.counts, codes, weight, len(classes), self._threads, self.threads)
         del built
-        self._learn(data, classes, warm, vocabulary_=vocabulary, dropped_=None)
+        self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)
         cluster.let_go()
         return self
 
     def to_local(self) -> KeyTokenClassifier:
         """The same model without a cluster."""
-        options = self.get_params(deep=False)
-        del options["client"]
-        model = KeyTokenClassifier(**options)
+        model = KeyTokenClassifier(**self._own_options())
         fitted = {name: value for name, value in self.__dict__.items() if name.endswith("_") or name == "_exact"}
         model.__dict__.update(fitted)
         return model
@@ -215,4 +218,4 @@ def fit_on_dask(
         cure = "start one (dask scheduler), and give its address"
         raise refusal("fit", "--dask", "be the address of a dask scheduler that answers", address, cure) from error
     with client:
-        return DaskKeyTokenClassifier(client, **options).fit_batches(batches, relabel=relabel).to_local()
+        return DaskKeyTokenClassifier(client).set_params(**options).fit_batches(batches, relabel=relabel).to_local()

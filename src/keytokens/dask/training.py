@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import distributed
 import numpy as np
-from dask.sizeof import sizeof
 from distributed import Future
 from numpy.typing import NDArray
 
@@ -24,7 +23,6 @@ from ..text.tables import Ids
 from ..training import TrainingSet, means_of
 from .building import Built
 from .cluster import LOST, Cluster
-from .sharing import GoneError, Lent, Shared
 
 __all__ = ["ClusterSet", "aligned", "training_set"]
 
@@ -68,10 +66,9 @@ class ClusterSet(TrainingSet):
                 at = first / len(self.held)
                 blocks = self.held[first : first + (1 << rank)]
                 own = [one[self.cluster.number(at)] for one in there]
-                node = self.cluster.run(_sum_of_group, blocks, of, own, self.own_threads, self.cluster.shares, at=at)
+                node = self.cluster.run(_sum_of_group, blocks, of, own, self.own_threads, at=at)
                 tree.add(_Node(self.cluster, (node,), at), rank)
-            last = tree.total().parts  # what they share can be read as long as these futures live
-            return _together(self.cluster.gather(last), room)
+            return _together(self.cluster.gather(tree.total().parts), room)
 
         return self._again_if_lost(once)
 
@@ -82,8 +79,6 @@ class ClusterSet(TrainingSet):
                 return work()
             except LOST:
                 continue
-            except GoneError:  # an owner has died, or a worker has come from elsewhere
-                self.cluster.shares = False
         return work()
 
     def _groups(self) -> Iterator[tuple[int, int]]:
@@ -125,34 +120,12 @@ class _Node:
 
 def _together(parts: Sequence[Any], room: Float | None) -> Any:
     """One sum, or two; with `room`, the rows of two are written there at once."""
-    if isinstance(parts[0], _LentSums):
-        return _read_together(parts, room)
     if room is None:
         return _aligned(functools.reduce(operator.add, parts))
     if len(parts) == 1:
         return parts[0]
     one, other = parts
     return Sums(one.loss + other.loss, np.add(one.rows, other.rows, out=room), one.c + other.c)
-
-
-@dataclass(frozen=True, eq=False)
-class _LentSums:
-    """Sums whose rows other processes read where they are."""
-
-    loss: float
-    rows: Lent | Shared
-    c: Float
-
-
-sizeof.register(_LentSums, lambda sums: int(sizeof(sums.rows)))
-
-
-def _read_together(parts: Sequence[_LentSums], room: Float | None = None) -> Sums:
-    first, *others = parts
-    total = Sums(first.loss, first.rows.copy() if room is None else first.rows.read(room), first.c)
-    for part in others:
-        total = total + Sums(part.loss, part.rows.read(), part.c)
-    return total
 
 
 def _aligned(item: Any) -> Any:
@@ -215,32 +188,16 @@ def _sent(cluster: Cluster, array: NDArray[Any], at: float) -> list[Any]:
     return [cluster.run(_itself, array[i : i + _PART], at=at) for i in range(0, len(array), _PART)]
 
 
-@dataclass(frozen=True, eq=False)
-class _LentParameters:
-    """Parameters that other processes read where they are, as long as this lives here."""
-
-    a: Lent | Shared
-    B: Lent | Shared  # in one row
-    shape: tuple[int, int]
-    c: Float
-    empty: Float
-    log_sink: float
-
-    def read(self) -> Parameters:
-        return _parameters(self.a.read(), self.B.read(), self.shape, self.c, self.empty, self.log_sink)
-
-
 def _spread(cluster: Cluster, item: Any) -> list[Any]:
-    """What to hand to the tasks of each worker. Parameters are lent, or the first worker gets a and the second B, they
-    exchange them, and each hands them on to two others."""
+    """What to hand to the tasks of each worker.
+
+    Of parameters the first worker gets a and the second B, they exchange them, and each hands them on to two others.
+    """
     n_workers = len(cluster.workers)
     if not isinstance(item, Parameters):
         return [item] * n_workers
     a, B = item.a, item.B.ravel(order=layout(len(item.B) + 1))
     rest = item.B.shape, item.c, item.empty, item.log_sink
-    if cluster.shares:
-        lent_a, lent_B = (Lent(np.ascontiguousarray(array)) for array in (a, B))
-        return [_LentParameters(lent_a, lent_B, *rest)] * n_workers
     places = [(number + 0.5) / n_workers for number in range(n_workers)]
     given = _sent(cluster, a, places[0]), _sent(cluster, B, places[:2][-1])
     copies = [cluster.run(_received_parameters, *given, *rest, at=at) for at in places[:2]]
@@ -261,16 +218,8 @@ def _received(parts: Sequence[Any]) -> NDArray[Any]:
     return np.concatenate(arrays)
 
 
-def _received_parameters(a: Sequence[Any], B: Sequence[Any], *rest: Any) -> Parameters:
-    return _parameters(_received(a), _received(B), *rest)
-
-
-def _parameters(a: Float, B: Float, shape: tuple[int, int], c: Float, empty: Float, log_sink: float) -> Parameters:
-    return Parameters(a, B.reshape(shape, order=layout(shape[0] + 1)), c, empty, log_sink)
-
-
-def _read(given: Any) -> Any:
-    return given.read() if isinstance(given, _LentParameters) else given
+def _received_parameters(a: Sequence[Any], B: Sequence[Any], shape: tuple[int, int], *rest: Any) -> Parameters:
+    return Parameters(_received(a), _received(B).reshape(shape, order=layout(shape[0] + 1)), *rest)
 
 
 def _block(
@@ -296,29 +245,19 @@ def _threads(asked: int | None) -> int:
     return asked or int(distributed.get_worker().state.nthreads)
 
 
-def _sum_of_group(
-    held: Sequence[Held], of: Callable[..., Any], given: Sequence[Any], threads: int | None, share: bool
-) -> Any:
+def _sum_of_group(held: Sequence[Held], of: Callable[..., Any], given: Sequence[Any], threads: int | None) -> Any:
     tree: TreeSum[Any] = TreeSum()
-    given = [_read(one) for one in given]
     for block, y, weight in held:
         tree.add(of(block, y, weight, *given, _threads(threads)))
-    total = tree.total()
-    return _lent(total) if share and isinstance(total, Sums) else total
-
-
-def _lent(sums: Sums) -> _LentSums:
-    return _LentSums(sums.loss, Lent(sums.rows), sums.c)
+    return tree.total()
 
 
 def _added(one: Any, other: Any) -> Any:
     """Sums are written over their first part, which may be needed again: that is a copy."""
-    if isinstance(one, _LentSums):
-        return _lent(_read_together((one, other)))
     if isinstance(one, Sums):
         one = Sums(one.loss, one.rows.copy(order="K"), one.c)
     return one + other
 
 
-def _means(held: Held, theta: Parameters | _LentParameters, threads: int | None) -> Float:
-    return means_of(held[0], _read(theta), _threads(threads))
+def _means(held: Held, theta: Parameters, threads: int | None) -> Float:
+    return means_of(held[0], theta, _threads(threads))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import spearmanr
 
-from ..classifier import AttentionClassifier
+from ..classifier import AttentionClassifier, Prior
 from ..core.bags import Vector
 from ..corpora import two_classes
 from ..text import Limits, build
@@ -78,7 +78,7 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
     start = replace(gaussian_start(rng, data.V, DIM), v=rng.normal(size=DIM) / np.sqrt(DIM))
     step = first_step(data, start, 1.0, weights)
     E, p = train_embeddings(rng, data, start, EPOCHS, weights)
-    scalars = AttentionClassifier(sink=0.0, class_weight="balanced" if balanced else None)
+    scalars = AttentionClassifier(prior=Prior(sink=0.0), class_weight="balanced" if balanced else None)
     scalars.fit(counts, data.labels)
     frequent = np.asarray(counts.sum(axis=0)).ravel() >= FREQUENT
     delta = data.posterior_difference(weights)[frequent]

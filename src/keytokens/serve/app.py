@@ -120,8 +120,13 @@ class Options(_Asked):
     balanced: bool = Field(False, description="Give every class the same total weight.")
 
     def chosen(self) -> dict[str, Any]:
-        """As keywords of the classifier."""
-        given = {name: getattr(self, name) for name in ("sink", "attention_penalty", "brevity", "max_tokens")}
+        """As `set_params` of the classifier takes them."""
+        given = {
+            "prior__sink": self.sink,
+            "prior__attention_penalty": self.attention_penalty,
+            "brevity": self.brevity,
+            "max_tokens": self.max_tokens,
+        }
         options = {name: value for name, value in given.items() if value is not None}
         return {
             "ngrams": (1, self.ngrams),

@@ -43,7 +43,7 @@ def build_model(task: dict[str, Any], say: Say) -> None:
     check_labels("fit", labels, len(texts))
     check_names("labels", labels)
     options = {**task["options"], "random_state": SEED}
-    model = KeyTokenClassifier(**options)
+    model = KeyTokenClassifier().set_params(**options)
     model.check_options()
     with _telling("scoring", model.max_iter, say):
         held = hold_out(texts, labels, options, HOLDOUT, SEED)

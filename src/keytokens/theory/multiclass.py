@@ -20,10 +20,10 @@ from scipy import sparse
 from ..core.attention import Gradient, Parameters, evaluate
 from ..core.bags import Bags, log_softmax
 from ..core.counts import Block
-from ..core.embeddings import pull_back
 from ..core.losses import CrossEntropy
 from ..core.margin_losses import Scaled
 from ..core.selection_loss import Blocks, Reading
+from .embeddings import pull_back
 
 __all__ = ["Classes", "MulticlassProblem", "class_frequencies", "multiclass_gradient", "planted_classes", "rival_leads"]
 

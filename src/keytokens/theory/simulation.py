@@ -16,9 +16,9 @@ from scipy.stats import rankdata
 
 from ..core.attention import Parameters, evaluate
 from ..core.counts import Block
-from ..core.embeddings import pull_back
 from ..core.losses import Logistic
 from ..svm import MarginProblem, solve
+from .embeddings import pull_back
 from .planted import (
     Documents,
     Planted,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keytokens import MASK, KeyTokenClassifier
+from keytokens import MASK, KeyTokenClassifier, Prior
 
 from ...corpus import reviews, topics
 
@@ -33,13 +33,12 @@ HOSTILE_LABELS = ["<img src=x onerror=window.owned=5>", "\"'</script>\u202e& ${o
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "two classes": {},
-    "no sink": {"sink": 0},
+    "no sink": {"prior": Prior(sink=0)},
     "binary trigrams": {"counts": "binary", "ngrams": (1, 3)},
-    "log counts, sharp": {"counts": "log", "attention_penalty": 0.01, "sink": 0},
+    "log counts, sharp": {"counts": "log", "prior": Prior(attention_penalty=0.01, sink=0)},
     "bigrams only": {"ngrams": (2, 2)},
-    "embeddings": {"parameters": "embeddings", "dim": 8, "random_state": 0, "max_iter": 15},
     "four classes": {},
-    "four classes, no sink": {"sink": 0, "attention_penalty": 0.1},
+    "four classes, no sink": {"prior": Prior(attention_penalty=0.1, sink=0)},
     "four classes, log": {"counts": "log", "ngrams": (1, 3)},
 }
 

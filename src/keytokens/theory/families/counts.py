@@ -9,9 +9,9 @@ import numpy as np
 
 from ...core.attention import Parameters, evaluate
 from ...core.counts import Block
-from ...core.embeddings import pull_back
 from ...core.losses import Logistic
 from ..claim import Claim, Counter, Hypothesis
+from ..embeddings import pull_back
 from ..planted import Documents, random_labels
 from ..two_stage import Start, attention, embedding_gradient
 from .common import Array, central_differences

@@ -14,9 +14,10 @@ from scipy import sparse
 from ...certificate import Ballot, Counts, Sentence, drop, flip, flip_words, phi, sufficient
 from ...core.attention import Parameters, evaluate, scores
 from ...core.counts import Block
-from ...core.embeddings import embed, pull_back
+from ...core.embeddings import embed
 from ...core.losses import Logistic
 from ..claim import Claim, Counter, Hypothesis
+from ..embeddings import pull_back
 
 __all__ = ["CLAIMS"]
 

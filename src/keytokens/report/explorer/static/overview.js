@@ -72,7 +72,7 @@ function baseline({ baseline: share, log_loss: loss }) {
 function size(model) {
   const { order, counts, log_sink: sink, options } = model.facts;
   const says = `n-grams of up to ${several(order, "word")}, ${counts} counts, ${sink === null ? "no sink" : "with a sink"}`;
-  const penalty = options.attention_penalty === undefined ? null : `attention penalty ${options.attention_penalty}`;
+  const penalty = options.prior__attention_penalty === undefined ? null : `attention penalty ${options.prior__attention_penalty}`;
   return card("Tokens", whole(model.size), says, ...(penalty ? [penalty] : []));
 }
 
