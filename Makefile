@@ -81,9 +81,8 @@ bench-margins: $(BENCH)/.margins
 
 # What a prediction or a proof depends on, and the commands; pages and figures are left to the newest libraries.
 test-lowest: $(LOWEST)/.ready
-	$(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile tests/bags tests/certificate tests/cli tests/core tests/optim \
-	  tests/svm tests/tables tests/text tests/test_classifier.py tests/test_persist.py tests/test_sklearn.py \
-	  tests/test_supply.py tests/test_torture.py tests/test_training.py
+	$(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile tests/base tests/io tests/text tests/model \
+	  tests/training tests/proof tests/estimators tests/app/cli tests/lab/svm tests/lab/descent tests/test_supply.py
 
 # Needs the network. Says so where the advisory service is not reachable, and then fails.
 audit: $(VENV)/.dev $(RELEASE)/.audit
@@ -112,7 +111,7 @@ verify: $(VENV)/.dev
 	$(BIN)/keytokens verify
 
 mutants: $(VENV)/.dev
-	$(BIN)/python -W ignore -m tests.theory.mutants
+	$(BIN)/python -W ignore -m tests.lab.claims.mutants
 
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs 1000000 --seed 2

@@ -16,17 +16,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import dask
 import numpy as np
 from dask.delayed import Delayed
 from distributed import Client, LocalCluster
 
+import dask
 from benchmarks.measure import options_of, seconds, table, verdict, with_range, write_csv
 from benchmarks.synthetic import Corpus, of_length, short
-from keytokens.core.attention import Parameters, sums_of
-from keytokens.core.counts import BLOCK, blocks_of
-from keytokens.core.losses import loss_for
-from keytokens.dask import DaskKeyTokenClassifier
+from keytokens.dask.estimator import DaskKeyTokenClassifier
+from keytokens.model.attention import Parameters, sums_of
+from keytokens.model.blocks import BLOCK, blocks_of
+from keytokens.model.losses import loss_for
 
 DOCUMENTS, PARTS = 1_000_000, 16
 BAR = 1.6  # two workers against one

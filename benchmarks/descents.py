@@ -28,11 +28,11 @@ from benchmarks.measure import (
     with_range,
     write_csv,
 )
-from keytokens.core.selection_loss import SelectionProblem
-from keytokens.optim import Descent, Flow, Normalised, run
-from keytokens.optim.loop import Method
-from keytokens.svm import MarginProblem, solve
-from keytokens.theory import known
+from keytokens.lab.claims import instances as known
+from keytokens.lab.descent import Descent, Flow, Normalised, run
+from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.svm import MarginProblem, solve
+from keytokens.training.loop import Method
 
 BELOW = 1e-6
 FAR = 2e4  # the norm up to which "for good" is watched: ten times that at which 1 - cos falls below

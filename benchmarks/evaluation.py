@@ -17,8 +17,8 @@ from benchmarks.datasets import load
 from benchmarks.explaining import mixed
 from benchmarks.measure import options_of, seconds, use_processors, with_range, write_csv
 from keytokens import KeyTokenClassifier
-from keytokens.core.attention import Parameters
-from keytokens.training import TrainingSet
+from keytokens.model.attention import Parameters
+from keytokens.training.fit import TrainingSet
 
 DOCUMENTS, REPEATS = 25_000, 21
 THREADS = (1, 2)

@@ -33,7 +33,7 @@ from sklearn.metrics import average_precision_score
 from benchmarks.datasets import folder
 from benchmarks.measure import RESULTS, THREADS, installed, options_of, table, write_csv
 from keytokens import MASK, Explanation, KeyTokenClassifier
-from keytokens.text.tokens import spans
+from keytokens.text.words import spans
 
 FILE = "movie_rationales.parquet"
 PAGE = Path(__file__).parents[1] / "docs" / "faithfulness.md"

@@ -26,7 +26,7 @@ SENTENCES = 10  # in a text
 SEED = 0
 RUN = """
 import json, resource, sys, time
-from keytokens.cli import main
+from keytokens.app.cli import main
 begin, code = time.perf_counter(), 0
 try:
     main(sys.argv[1:])

@@ -25,9 +25,10 @@ from benchmarks.measure import (
     with_range,
     write_csv,
 )
-from keytokens.errors import NotSeparable
-from keytokens.svm import MarginProblem, Rank, matrix_problem, solve_matrix, solve_nuclear
-from keytokens.theory.known_matrices import cross_spheres
+from keytokens.base.errors import NotSeparable
+from keytokens.lab.claims.instances import cross_spheres
+from keytokens.lab.svm import MarginProblem, matrix_problem, solve_matrix, solve_nuclear
+from keytokens.lab.svm.matrix import Rank
 
 Case = tuple[int, int, int]  # n, T, d
 Record = dict[str, Any]

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keytokens import KeyTokenClassifier
-from keytokens.corpora import imdb_reviews
+from keytokens.io.corpora import imdb_reviews
 
 RESULT = Path(__file__).parent / "results" / "serve.md"
 TOKENS = 50_000
 TEXTS = 400  # different reviews that are asked about
 WARM_UP = 5.0  # seconds, not counted: the model is loaded and pools are filled
 Requests = Sequence[dict[str, object]]
-CODE = "import sys; from keytokens.cli import main; main(sys.argv[1:])"
+CODE = "import sys; from keytokens.app.cli import main; main(sys.argv[1:])"
 
 
 @dataclass

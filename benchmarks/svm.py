@@ -30,7 +30,7 @@ from benchmarks.measure import (
     with_range,
     write_csv,
 )
-from keytokens.svm import MarginProblem, MarginSolution, solve
+from keytokens.lab.svm import MarginProblem, MarginSolution, solve
 
 Case = tuple[int, int, int]  # inputs, tokens of each, d
 Run = dict[str, float]

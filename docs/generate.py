@@ -19,9 +19,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from keytokens.notation import SYMBOLS
-from keytokens.theory import Claim, Verdict, claims
-from keytokens.theory.claim import judge
+from keytokens.lab.claims import Claim, Verdict, claims
+from keytokens.lab.claims.claim import judge
+from keytokens.lab.notation import SYMBOLS
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -29,19 +29,17 @@ MADE = DOCS / "generated"
 
 SHELVES = {
     "keytokens": "What most people need: the classifiers, loading, tuning, errors.",
-    "keytokens.explanation": "What an explanation holds.",
-    "keytokens.certificate": "The proofs themselves, on weights and values; no text.",
-    "keytokens.bags": "One attention over bags of vectors.",
-    "keytokens.dask": "The same fit on a cluster.",
+    "keytokens.explain": "What an explanation holds.",
+    "keytokens.proof": "The proofs themselves, on weights and values; no text.",
     "keytokens.text": "From strings to counts.",
-    "keytokens.tables": "Tables in and out.",
-    "keytokens.svm": "Max-margin problems of attention, with certificates.",
-    "keytokens.selection": "Which tokens win.",
-    "keytokens.optim": "One loop, and the descents and flows that run in it.",
-    "keytokens.paths": "The best parameters within each ball.",
-    "keytokens.theory": "Theorems that run.",
-    "keytokens.figures": "Figures that check themselves.",
-    "keytokens.notation": "The letters.",
+    "keytokens.io": "Tables in and out.",
+    "keytokens.dask": "The same fit on a cluster.",
+    "keytokens.lab.selection": "Which tokens win.",
+    "keytokens.lab.svm": "Max-margin problems of attention, with certificates.",
+    "keytokens.lab.descent": "One loop, and the descents and flows that run in it.",
+    "keytokens.lab.paths": "The best parameters within each ball.",
+    "keytokens.lab.claims": "Theorems that run.",
+    "keytokens.lab.figures": "Figures that check themselves.",
 }
 FAMILIES = {
     "mm": "Max-margin token selection",
@@ -70,7 +68,9 @@ HIDDEN = "set_fit_request, set_score_request, set_predict_request, get_metadata_
 
 def public(shelf: str) -> list[str]:
     """The names on a shelf, in its own order."""
-    return list(import_module(shelf).__all__)
+    module = import_module(shelf)
+    own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == shelf and name[0] != "_")
+    return list(getattr(module, "__all__", None) or own)
 
 
 def write(made: Path = MADE) -> list[str]:
@@ -142,7 +142,7 @@ def _verdict(claim: Claim[Any], verdict: Verdict) -> str:
         f"**{plain(verdict.sentence)}**\n\n| instances | that count | worst excess | allowed |\n|---|---|---|---|\n"
         f"| {verdict.instances} | {verdict.hypotheses_met} | {worst} | {verdict.tolerance:.2g} |\n\n"
         f"The excess is how far the conclusion was missed; [what these words mean](../../theory.md). More instances: "
-        f"`keytokens verify {claim.id} --seeds 200`, or in Python `keytokens.theory.verify({claim.id!r})`."
+        f"`keytokens verify {claim.id} --seeds 200`, or in Python `keytokens.lab.claims.verify({claim.id!r})`."
     )
 
 
@@ -174,7 +174,7 @@ def definition(claim: Claim[Any]) -> tuple[Path, int, int]:
 @cache
 def _definitions() -> dict[str, tuple[Path, int, int]]:
     found = {}
-    for file in sorted((ROOT / "src/keytokens/theory/families").glob("*.py")):
+    for file in sorted((ROOT / "src/keytokens/lab/claims").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call):
                 found.update({id: (file, node.lineno, node.end_lineno or node.lineno) for id in _ids(node)})
@@ -269,7 +269,7 @@ def _value(value: Any) -> list[str]:
 
 def _draw(folder: Path, name: str) -> list[str]:
     """A figure as SVG, and a piece of Markdown that shows it with what was checked. Returns the checks that fail."""
-    from keytokens.figures import figures, make
+    from keytokens.lab.figures import figures, make
 
     made = make(figures([name])[0])
     made.write(folder)

@@ -10,11 +10,11 @@ from any start. We drop "share one score" and find a start from which it ends so
 # The theorem is an object: what it says, hypotheses that are tested, and a conclusion that can fail.
 import numpy as np
 
-from keytokens.core.directions import misalignment
-from keytokens.optim import flow
-from keytokens.selection import has_equal_scores, local_optimum
-from keytokens.theory import claims, verify
-from keytokens.theory.known import one_bag
+from keytokens.lab.claims import claims, verify
+from keytokens.lab.claims.instances import one_bag
+from keytokens.lab.descent import flow
+from keytokens.lab.problems.geometry import misalignment
+from keytokens.lab.selection import has_equal_scores, local_optimum
 
 (theorem,) = claims(["mm.thm2"])
 print(theorem.says, *(f"- {hypothesis.says}" for hypothesis in theorem.hypotheses), sep="\n")

@@ -11,7 +11,7 @@ how differently they get there.
 import numpy as np
 
 import keytokens as kt
-from keytokens.corpora import imdb_reviews
+from keytokens.io.corpora import imdb_reviews
 
 texts, labels = imdb_reviews()
 test, truth = texts[2000:2300], np.array(labels[2000:2300])

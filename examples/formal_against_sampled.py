@@ -11,7 +11,7 @@ explanations, written here in a few lines each so that nothing else need be inst
 import numpy as np
 
 import keytokens as kt
-from keytokens.corpora import imdb_reviews
+from keytokens.io.corpora import imdb_reviews
 
 texts, labels = imdb_reviews()
 clf = kt.KeyTokenClassifier(ngrams=(1, 1)).fit(texts[:2000], labels[:2000])

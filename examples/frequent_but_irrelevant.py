@@ -12,8 +12,8 @@ that attention goes to the signed frequency of a token, not to its frequency.
 import numpy as np
 
 import keytokens as kt
-from keytokens.theory.planted import planted
-from keytokens.theory.two_stage import first_step, gaussian_start
+from keytokens.lab.claims.embeddings.data import planted
+from keytokens.lab.claims.embeddings.stages import first_step, gaussian_start
 
 rng = np.random.default_rng(0)
 data = planted(rng, n=400, T=12, positives=4, negatives=4, irrelevants=20, mirrored=True)

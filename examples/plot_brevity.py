@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import keytokens as kt
-from keytokens.corpora import imdb_reviews
+from keytokens.io.corpora import imdb_reviews
 
 texts, labels = imdb_reviews()
 test, truth = texts[2000:2500], labels[2000:2500]

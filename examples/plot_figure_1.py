@@ -11,11 +11,11 @@ All of them turn to one direction, which a quadratic program finds without any d
 import matplotlib.pyplot as plt
 import numpy as np
 
-from keytokens.core.bags import Bags
-from keytokens.core.directions import misalignment
-from keytokens.core.selection_loss import SelectionProblem
-from keytokens.optim import Descent, Normalised, flow, run
-from keytokens.svm import MarginProblem, solve
+from keytokens.lab.descent import Descent, Normalised, flow, run
+from keytokens.lab.problems.geometry import misalignment
+from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.svm import MarginProblem, solve
+from keytokens.model.ragged import Bags
 
 keys = Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]])
 problem = SelectionProblem(keys, np.array([1.0, 0.9, 0.9]))

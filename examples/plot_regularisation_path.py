@@ -11,11 +11,11 @@ direction of the best tokens, and in the plane a scan of all angles proves each 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from keytokens.core.bags import Bags
-from keytokens.core.directions import misalignment
-from keytokens.core.selection_loss import SelectionProblem
-from keytokens.paths import regularisation_path
-from keytokens.svm import MarginProblem, solve
+from keytokens.lab.paths import regularisation_path
+from keytokens.lab.problems.geometry import misalignment
+from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.svm import MarginProblem, solve
+from keytokens.model.ragged import Bags
 
 keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]])
 problem = SelectionProblem(keys, np.array([1.0, 0.0, 1.0, 0.0]))

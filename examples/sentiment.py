@@ -11,7 +11,7 @@ The reviews come with ``pip install 'keytokens[demo]'``.
 import numpy as np
 
 import keytokens as kt
-from keytokens.corpora import imdb_reviews
+from keytokens.io.corpora import imdb_reviews
 
 texts, labels = imdb_reviews()
 train, test = slice(0, 2000), slice(2000, 2400)

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 import keytokens as kt
-from keytokens.tables import labels_of, read_table, texts_of
+from keytokens.io import labels_of, read_table, texts_of
 
 folder = os.environ.get("KEYTOKENS_DATA")
 if not folder:

@@ -11,7 +11,7 @@ has not seen a text contradicts its label, and many tokens would have to go to c
 import numpy as np
 
 import keytokens as kt
-from keytokens.corpora import imdb_reviews
+from keytokens.io.corpora import imdb_reviews
 
 texts, right = (part[:2000] for part in imdb_reviews())
 wrong = np.random.default_rng(0).choice(2000, 200, replace=False)

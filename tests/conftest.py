@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from keytokens.corpora import imdb_reviews
-from keytokens.errors import MissingExtra
+from keytokens.base.errors import MissingExtra
+from keytokens.io.corpora import imdb_reviews
 
 settings.register_profile(
     "house", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -29,7 +29,7 @@ def skip_or_fail(reason: str) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """One Chromium for all tests that drive one: a process may hold one driver only."""
-    from .report.explorer.browser import chromium
+    from .app.explorer.browser import chromium
 
     with chromium() as found:
         yield found

@@ -37,8 +37,8 @@ def test_the_readme_commands_run(tmp_path, monkeypatch, capsys):
     """Commands as printed, on a table of one's own; those that take longer have tests of their own."""
     import shlex
 
-    from keytokens.cli.app import run
-    from keytokens.tables import write_table
+    from keytokens.app.cli.app import run
+    from keytokens.io import write_table
 
     from .corpus import reviews
 

@@ -229,7 +229,7 @@ HEAVY = {"dask", "distributed", "fastapi", "matplotlib", "starlette", "uvicorn"}
         ("import keytokens", HEAVY | {"numpy", "pandas", "pyarrow", "rich", "scipy", "sklearn", "tqdm", "typer"}),
         ("import keytokens; keytokens.load", HEAVY | {"typer"}),
         ("import keytokens; keytokens.BagClassifier; keytokens.autotune", HEAVY | {"typer"}),
-        ("import keytokens.cli.app", HEAVY),
+        ("import keytokens.app.cli.app", HEAVY),
     ],
 )
 def test_imports_bring_no_pictures_and_no_web(code, absent):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import keytokens as kt
-from keytokens.explanation import BagExplanation, Certificate, FormalItem, FormalSet, KeyToken, TokenUse
+from keytokens.explain import BagExplanation, Certificate, FormalItem, FormalSet, KeyToken, TokenUse
 
 texts, labels = ["a great film", "a dull plot"], ["good", "bad"]
 clf = kt.KeyTokenClassifier(ngrams=(1, 2)).fit(texts, labels)

@@ -13,13 +13,15 @@ TYPE_CHECKING = False  # that of `typing`, which takes longer to load than all t
 if TYPE_CHECKING:
     from typing import Any
 
-    from .bags import BagClassifier
-    from .classifier import AttentionClassifier, KeyTokenClassifier, Prior
-    from .errors import DataError, InputError, KeyTokensError, MissingExtra, ModelError, OutputError
-    from .explanation import Explanation
-    from .persist import load
-    from .text import MASK
-    from .tuning import Tuned, autotune
+    from .base.errors import DataError, InputError, KeyTokensError, MissingExtra, ModelError, OutputError
+    from .estimators.attention import AttentionClassifier
+    from .estimators.bags import BagClassifier
+    from .estimators.prior import Prior
+    from .estimators.saving import load
+    from .estimators.text import KeyTokenClassifier
+    from .estimators.tuning import Tuned, autotune
+    from .explain.text import Explanation
+    from .text.words import MASK
 
 __all__ = [
     "MASK",
@@ -41,21 +43,21 @@ __all__ = [
 ]
 
 _HOME = {
-    "AttentionClassifier": "classifier",
-    "BagClassifier": "bags",
-    "DataError": "errors",
-    "Explanation": "explanation",
-    "InputError": "errors",
-    "KeyTokenClassifier": "classifier",
-    "KeyTokensError": "errors",
-    "MASK": "text",
-    "MissingExtra": "errors",
-    "ModelError": "errors",
-    "OutputError": "errors",
-    "Prior": "classifier",
-    "Tuned": "tuning",
-    "autotune": "tuning",
-    "load": "persist",
+    "AttentionClassifier": "estimators.attention",
+    "BagClassifier": "estimators.bags",
+    "DataError": "base.errors",
+    "Explanation": "explain.text",
+    "InputError": "base.errors",
+    "KeyTokenClassifier": "estimators.text",
+    "KeyTokensError": "base.errors",
+    "MASK": "text.words",
+    "MissingExtra": "base.errors",
+    "ModelError": "base.errors",
+    "OutputError": "base.errors",
+    "Prior": "estimators.prior",
+    "Tuned": "estimators.tuning",
+    "autotune": "estimators.tuning",
+    "load": "estimators.saving",
 }
 
 

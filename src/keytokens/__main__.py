@@ -1,6 +1,6 @@
 """`python -m keytokens`."""
 
-from .cli import main
+from .app.cli import main
 
 if __name__ == "__main__":
     main()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import keytokens as kt
-from keytokens.errors import OutputError
+from keytokens.base.errors import OutputError
 
 from .phases import Broken, Known
 

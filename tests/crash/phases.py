@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import keytokens as kt
-import keytokens.streaming
-from keytokens.cli.app import run
-from keytokens.serve.models import take_in
-from keytokens.serve.store import Store
-from keytokens.tables import write_table
+import keytokens.estimators.streaming
+from keytokens.app.cli.app import run
+from keytokens.app.serve.models import take_in
+from keytokens.app.serve.store import Store
+from keytokens.io import write_table
 
 from ..corpus import reviews
 
@@ -173,7 +173,7 @@ def _named(place: Path) -> set[str]:
 
 def fit_flowing(folder: Path, known: Known) -> None:
     """A fit from files that saves its state at every step, and goes on where an earlier one was killed."""
-    keytokens.streaming._EVERY = 0.0
+    keytokens.estimators.streaming._EVERY = 0.0
     words = ["--threads", "1", "--memory", "1GB", "--resume"]
     command("fit", known.data["new"], "-o", folder / "model", *words)
 
@@ -280,7 +280,7 @@ def not_empty(folder: Path, known: Known) -> str:
 def serve(folder: Path, known: Known) -> None:
     """A server in a session of its own, and a client that uploads and trains, again and again."""
     os.setsid()
-    code = "import sys; from keytokens.cli import main; main(sys.argv[1:])"
+    code = "import sys; from keytokens.app.cli import main; main(sys.argv[1:])"
     words = [sys.executable, "-c", code, "serve", "--port", "0", "--store", str(folder / "store")]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     (folder / "server.pid").write_text(str(server.pid))

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import keytokens as kt
-from keytokens.cli.app import run
-from keytokens.tables import write_table
+from keytokens.app.cli.app import run
+from keytokens.io import write_table
 
 from ..corpus import reviews
 from .disks import small_disk

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 import keytokens as kt
-from keytokens.errors import OutputError
-from keytokens.report.terminal import explanation_text
-from keytokens.serve.preview import facts_of
-from keytokens.tables import guess_columns, labels_of, read_batches, read_table, texts_of, write_table
-from keytokens.validate import check_labels
+from keytokens.app.serve.preview import facts_of
+from keytokens.base.checks import check_labels
+from keytokens.base.errors import OutputError
+from keytokens.explain.terminal import explanation_text
+from keytokens.io import labels_of, read_batches, read_table, texts_of, write_table
+from keytokens.io.table import guess_columns
 
 from .models import TEXTS
 from .mutate import WORDS, mutated

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keytokens.errors import KeyTokensError
+from keytokens.base.errors import KeyTokensError
 
 __all__ = ["ENDS", "Broken", "Watch"]
 

@@ -17,12 +17,12 @@ from typing import Any
 import uvicorn
 
 import keytokens as kt
-from keytokens.cli.app import run
-from keytokens.serve import Limits, Store, create_app
-from keytokens.serve import app as routes
-from keytokens.serve.connections import configured
-from keytokens.serve.models import take_in
-from keytokens.serve.preview import facts_of
+from keytokens.app.cli.app import run
+from keytokens.app.serve import Limits, Store, create_app
+from keytokens.app.serve import app as routes
+from keytokens.app.serve.connections import configured
+from keytokens.app.serve.models import take_in
+from keytokens.app.serve.preview import facts_of
 
 from .models import TEXTS
 from .mutate import WORDS, mutated, mutated_json

@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 import keytokens as kt
-from keytokens import streaming
-from keytokens.cli.flow import Flow, fit_flow
-from keytokens.streaming import Workplace
+from keytokens.app.jobs import Flow, fit_flow
+from keytokens.estimators import streaming
+from keytokens.estimators.streaming import Workplace
 
 from .mutate import mutated, mutated_json
 from .watch import Broken

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.datasets import load
 
 from keytokens import BagClassifier, KeyTokenClassifier, Prior
-from keytokens.classifier import Exact
+from keytokens.estimators.attention import Exact
 from keytokens.text import Vocabulary, count
 
 from ..corpus import reviews, topics

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from keytokens.text import MASK, Limits, Vocabulary, build, count, pieces, spans
-from keytokens.text.building import find
+from keytokens.text.ngrams import find
 from keytokens.text.words import key_of
 
 from .reference import hostile_texts, ngrams_of, words_of

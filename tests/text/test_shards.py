@@ -10,9 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from keytokens.text import Limits, Vocabulary, build, building, pieces, shards
-from keytokens.text.building import Grams, merged, packed
-from keytokens.text.tables import Ids
+from keytokens.text import Limits, Vocabulary, build, pieces, shards
+from keytokens.text import ngrams as building
+from keytokens.text.hashing import Ids
+from keytokens.text.ngrams import Grams, merged, packed
 
 from .reference import HOSTILE
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keytokens.text import tables
-from keytokens.text.tables import KeyTable, factorise
+from keytokens.text import hashing as tables
+from keytokens.text.hashing import KeyTable, factorise
 
 u64 = st.integers(0, 2**64 - 1)
 few = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1, 0xFF])

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keytokens.text import MASK, normalise, read_words, spans
+from keytokens.text import MASK, spans
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, character_class
+from keytokens.text.words import normalise, read_words
 
 from .reference import texts, word_spans, words_of
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keytokens.text import MASK, Limits, Vocabulary, build, count, read_words
+from keytokens.text import MASK, Limits, Vocabulary, build, count
+from keytokens.text.words import read_words
 
 from .reference import HOSTILE, ngrams_of, words_of
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keytokens.text import MASK, read_words, spans
-from keytokens.text.words import MASK_KEY, key_of, keys_of_slices
+from keytokens.text import MASK, spans
+from keytokens.text.words import MASK_KEY, key_of, keys_of_slices, read_words
 
 from .reference import texts, words_of
 

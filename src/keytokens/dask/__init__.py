@@ -5,7 +5,7 @@ The blocks, and the order in which they are added, depend on the texts alone; so
 nor the loss of one of them, show in the result.
 """
 
-from ..errors import MissingExtra
+from ..base.errors import MissingExtra
 
 try:
     import distributed  # noqa: F401

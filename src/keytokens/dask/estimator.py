@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import dask
 import dask.array
 import distributed
 import numpy as np
 from distributed import Future
 from sklearn.base import clone
 
-from ..classifier import KeyTokenClassifier
-from ..errors import refusal
-from ..fitting import class_weighted
-from ..validate import check_texts
-from .building import build_on
-from .cluster import Cluster
-from .collections import (
+import dask
+
+from ..base.checks import check_texts
+from ..base.errors import refusal
+from ..estimators.text import KeyTokenClassifier
+from ..training.weights import class_weighted
+from .cluster import (
+    Cluster,
     Relabel,
     check_length,
     checked_part,
@@ -31,12 +31,8 @@ from .collections import (
     put_texts,
     weights_of,
 )
+from .ngrams import build_on
 from .training import training_set
-
-if TYPE_CHECKING:
-    from ..report.explorer import PageModel
-
-__all__ = ["DaskKeyTokenClassifier", "fit_on_dask"]
 
 _PATIENCE = 10.0  # seconds, for a scheduler to answer
 
@@ -197,7 +193,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
     def compressed(self, max_bytes: int) -> KeyTokenClassifier:
         return self.to_local().compressed(max_bytes)
 
-    def page_model(self, whole_size: int | None = None) -> PageModel:
+    def page_model(self, whole_size: int | None = None) -> Any:
         return self.to_local().page_model(whole_size)
 
     def save(self, path: str | os.PathLike[str]) -> None:

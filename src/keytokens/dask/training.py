@@ -14,17 +14,15 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from ..core.attention import Parameters, Sums
-from ..core.counts import COUNTS, Block, Float, block_bounds, by_token, layout, slices_of_block
-from ..core.losses import Labels
-from ..parallel import TreeSum
+from ..base.threads import TreeSum
+from ..model.attention import Parameters, Sums
+from ..model.blocks import COUNTS, Block, Float, block_bounds, by_token, layout, slices_of_block
+from ..model.losses import Labels
 from ..text import shards as steps
-from ..text.tables import Ids
-from ..training import TrainingSet, means_of
-from .building import Built
+from ..text.hashing import Ids
+from ..training.fit import TrainingSet, means_of
 from .cluster import LOST, Cluster
-
-__all__ = ["ClusterSet", "aligned", "training_set"]
+from .ngrams import Built
 
 _TRIES = 5
 _PART = 1 << 20  # numbers in one message

@@ -1,9 +1,15 @@
 """Strings to counts: what a token is, which tokens are known, how often each occurs."""
 
-from .building import Limits, build
-from .counts import count
-from .tokens import MASK, normalise, spans
+from .matrix import count
+from .ngrams import Limits, build
 from .vocabulary import Vocabulary
-from .words import Words, read_words
+from .words import MASK, spans
 
-__all__ = ["Limits", "MASK", "Vocabulary", "Words", "build", "count", "normalise", "read_words", "spans"]
+__all__ = [
+    "Limits",
+    "MASK",
+    "Vocabulary",
+    "build",
+    "count",
+    "spans",
+]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ANYTHING", "Allowance"]
-
 
 class Allowance:
     """Hears how much there is before memory is taken for it, and may refuse; this one allows anything."""

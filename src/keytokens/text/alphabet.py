@@ -12,8 +12,6 @@ SYMBOLS     "other symbols", emoji among them, without FULL BLOCK, which is the 
 
 from __future__ import annotations
 
-__all__ = ["IDEOGRAPHS", "LETTERS", "MARKS", "SYMBOLS", "character_class"]
-
 Ranges = tuple[tuple[int, int], ...]
 
 

@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..parallel import give_back_memory, ordered_map
-from .counts import matrix_of
-from .shelves import Shelf
-from .tables import Ids
-
-__all__ = ["AnyRoom", "Cut", "Entries", "MemoryRoom", "Room", "Weigh", "assemble", "assemble_by_token"]
+from ..base.threads import give_back_memory, ordered_map
+from .hashing import Ids
+from .matrix import matrix_of
+from .spill import Shelf
 
 _GIVEN_BACK = 8  # times, while rows are written, the memory of the pieces goes back to the system
 

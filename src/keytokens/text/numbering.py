@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..parallel import ordered_stream
+from ..base.threads import ordered_stream
 from .allowance import Allowance
+from .hashing import Ids, Keys, factorise
 from .pieces import made
-from .shelves import Shelf, ShelfMaker
-from .tables import Ids, Keys, factorise
+from .spill import Shelf, ShelfMaker
 from .words import MASK_KEY, Words, read_words
-
-__all__ = ["Piece", "Reading", "most_frequent_first", "number_texts", "rank_of", "read_piece"]
 
 _WAITING = 1 << 20  # keys that may wait before they are merged: a merge takes some hundred bytes for each
 

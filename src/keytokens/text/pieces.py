@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..parallel import ordered_map
-from .shelves import ShelfMaker
-
-__all__ = ["ROW_BITS", "grouped", "made", "slices"]
+from ..base.threads import ordered_map
+from .spill import ShelfMaker
 
 ROW_BITS = 14  # of a row's number within its piece
 _CHARACTERS = 5 << 18  # of a piece: as many as a thousand long texts have, or ten thousand short ones

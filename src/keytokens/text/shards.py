@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .assembly import Cut, Entries, MemoryRoom, Weigh, assemble, assemble_by_token
-from .building import (
+from .hashing import Ids, Keys, factorise
+from .ngrams import (
     Grams,
     Limits,
     Shard,
@@ -37,34 +38,8 @@ from .building import (
 )
 from .numbering import Piece, Reading, most_frequent_first, rank_of, read_piece
 from .pieces import made, slices
-from .shelves import Item, MemoryShelf, Shelf
-from .tables import Ids, Keys, factorise
+from .spill import Item, MemoryShelf, Shelf
 from .vocabulary import Level, Vocabulary
-
-__all__ = [
-    "Entered",
-    "LentShelf",
-    "Numbering",
-    "WordCounts",
-    "advance",
-    "begin",
-    "bounds",
-    "by_text",
-    "by_token",
-    "columns",
-    "cut",
-    "entered",
-    "join_ranges",
-    "level_of",
-    "merge_ranges",
-    "merge_words",
-    "number_words",
-    "read_shard",
-    "row_sizes",
-    "some_texts",
-    "vocabulary",
-    "words_of",
-]
 
 
 class LentShelf(MemoryShelf[Item]):

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .tables import Ids, Keys
-
-__all__ = ["in_order"]
+from .hashing import Ids, Keys
 
 _MOST = 4  # different numbers for each key; with more of them it is faster to sort
 

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .tables import Ids, Keys, KeyTable, factorise
+from .hashing import Ids, Keys, KeyTable, factorise
 from .words import Words, keys_of_slices
-
-__all__ = ["Found", "Level", "Vocabulary", "next_keys"]
 
 
 @dataclass(frozen=True, eq=False)

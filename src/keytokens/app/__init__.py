@@ -1,0 +1,1 @@
+"""What people start: the command line, the page, the server, and the one road from a table to a model."""

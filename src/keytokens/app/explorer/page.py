@@ -1,0 +1,149 @@
+"""The page in one string: hand-written modules joined into one script, and data as text beside it.
+
+Nothing is loaded and nothing may be: the policy allows exactly this script and this style, by their hashes.
+
+Where the data come from can be swapped. `static/source.js` asks for three containers, `model`, `overview` and
+`documents`; each is what `pack.pack` returns. A report carries them inside itself, in base64. A server gives
+`explorer_page(title, source="some/path/")` to the browser and answers `GET some/path/model`, `.../overview` and
+`.../documents` with the same bytes as `application/octet-stream`; the policy then allows requests to the page's own
+origin and to no other. Nothing else changes.
+
+A report on a model and labelled texts: one file.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import html
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ...base.files import write_whole
+from ...explain.format import clean, one_line
+from ...explain.style import digest
+from .documents import choose, packed_documents
+from .model import PageModel
+from .overview import judge, overview
+from .pack import pack
+
+PARTS = ("model", "overview", "documents")
+_MAIN = "app.js"
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath("static", name).read_text("utf-8").replace("\r\n", "\n")
+
+
+@functools.cache
+def modules() -> tuple[str, ...]:
+    """The modules of the page, each after those it imports."""
+    order: list[str] = []
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, f"modules import each other: {path}"
+        if name not in order:
+            for other in _IMPORT.findall(_read(name)):
+                visit(other, (*path, name))
+            order.append(name)
+
+    visit(_MAIN, ())
+    return tuple(order)
+
+
+@functools.cache
+def script() -> str:
+    """All modules as one: names are unique across them (a test says so), so imports and exports can go."""
+    return "\n" + "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in modules())
+
+
+@functools.cache
+def style() -> str:
+    return "\n" + _read("page.css")
+
+
+def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, source: str = "", home: str = "") -> str:
+    """The page with its data inside (`contents`, containers by name), or with a place to ask for them.
+
+    `home` is where a link on the page leads back to, for a server that has more than one page.
+    """
+    policy = [
+        "default-src 'none'",
+        f"script-src 'sha256-{digest(script())}'",
+        f"style-src 'sha256-{digest(style())}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        *(["connect-src 'self'"] if source else []),
+    ]
+    data = [
+        f'<script type="text/plain" id="kt-{name}">{base64.b64encode((contents or {})[name]).decode()}</script>'
+        for name in PARTS
+        if contents and name in contents
+    ]
+    where = f'<meta name="keytokens-source" content="{html.escape(source)}">\n' if source else ""
+    body = _read("body.html").strip()
+    if home:
+        body = body.replace("<nav ", f'<a href="{html.escape(home)}">All models</a>\n<nav ', 1)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+{where}<title>{html.escape(one_line(clean(title)))}</title>
+<style>{style()}</style>
+</head>
+<body>
+{body}
+{"".join(part + chr(10) for part in data)}<script type="module">{script()}</script>
+</body>
+</html>
+"""
+
+
+MOST_DOCUMENTS = 2_000
+
+
+def explorer_parts(
+    model: PageModel,
+    title: str,
+    texts: Sequence[str] = (),
+    labels: Sequence[Any] = (),
+    P: NDArray[Any] | None = None,
+    *,
+    scored: NDArray[Any] | None = None,
+    note: str = "",
+    most: int = MOST_DOCUMENTS,
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The containers of the page by name, and the numbers of its first view; without P only the model.
+
+    P is what the model says of the texts; `scored` is what the score is of where that differs, as the probabilities of
+    a model that had not seen them, and `note` then says so on the page.
+    """
+    if P is None:
+        return {"model": model.packed()}, {"title": title, "tokens": len(model.tokens)}
+    judged = judge(model.classes, labels, P)
+    chosen = choose(texts, judged, most)
+    score = overview(judged if scored is None else judge(model.classes, labels, scored))
+    facts = {**score, "title": title, "note": note, "shown": len(chosen.rows), "tokens": len(model.tokens)}
+    documents = packed_documents(texts, judged, chosen)
+    return {"model": model.packed(), "overview": pack(facts), "documents": documents}, facts
+
+
+def write_report(
+    path: Path, model: PageModel, texts: Sequence[str], labels: Sequence[Any], P: NDArray[Any], title: str, most: int
+) -> dict[str, Any]:
+    """Write the page, whole or not at all; returns its numbers with `bytes`, the size of the file."""
+    contents, facts = explorer_parts(model, title, texts, labels, P, most=most)
+    content = explorer_page(title, contents).encode("utf-8")
+    write_whole(path, content)
+    return {**facts, "page": str(path), "bytes": len(content), "whole_size": model.whole_size}

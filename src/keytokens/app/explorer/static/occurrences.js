@@ -1,0 +1,105 @@
+// Counting occurrences instead of tokens (keytokens/proof/occurrences.py): occurrence j of a token adds the step
+// phi(j) - phi(j - 1). Keeping takes the largest steps first; deleting is a sort with raw counts, else a knapsack.
+
+import { beats, near } from "./duels.js";
+import { phi } from "./model.js";
+import { tally } from "./numbers.js";
+import { NOTHING, flipTokens, sufficientTokens } from "./sets.js";
+import { duelsOf, labelOf, reweighted } from "./votes.js";
+
+/** One item per occurrence that adds weight, and the token of each item. */
+function itemised(ballot, occurrences, counts) {
+  const token = [],
+    logWeight = [];
+  occurrences.forEach((c, s) => {
+    const unit = ballot.logWeight[s] - Math.log(phi(c, counts));
+    for (let j = 1; j <= c; j++) {
+      const step = phi(j, counts) - phi(j - 1, counts);
+      if (step <= 0) continue;
+      token.push(s);
+      logWeight.push(unit + Math.log(step));
+    }
+  });
+  return {
+    items: reweighted(
+      ballot,
+      logWeight,
+      ballot.margin.map((m) => token.map((s) => m[s])),
+    ),
+    token,
+  };
+}
+
+/** Fewest occurrences that fix the label; `indices` names the token of each. */
+export function sufficientOccurrences(ballot, occurrences, counts) {
+  const { items, token } = itemised(ballot, occurrences, counts);
+  const found = sufficientTokens(items);
+  return { ...found, indices: found.indices.map((i) => token[i]) };
+}
+
+/** Fewest occurrences whose deletion changes the label; `indices` names the token of each. */
+export function flipOccurrences(ballot, occurrences, counts) {
+  if (counts === "raw") {
+    const { items, token } = itemised(ballot, occurrences, counts);
+    const found = flipTokens(items);
+    return { ...found, indices: found.indices.map((i) => token[i]) };
+  }
+  let best = NOTHING;
+  for (const one of duelsOf(ballot)) {
+    const found = fewestRemoved(one, occurrences, counts);
+    if (found && (best.status === "none" || found.size < best.size)) best = found;
+  }
+  if (best.status === "none") return NOTHING;
+  const gone = tally(best.indices, ballot.tokens);
+  const left = occurrences.map((c, s) => c - gone[s]);
+  return { ...best, labelAfter: labelOf(recounted(ballot, occurrences, left, counts)) };
+}
+
+/** The document in which `left` of the occurrences of each token are left. */
+export function recounted(ballot, occurrences, left, counts) {
+  const stays = Array.from(left, (_, s) => s).filter((s) => left[s] > 0);
+  const shift = (s) => Math.log(phi(left[s], counts)) - Math.log(phi(occurrences[s], counts));
+  return reweighted(
+    ballot,
+    stays.map((s) => ballot.logWeight[s] + shift(s)),
+    ballot.margin.map((m) => stays.map((s) => m[s])),
+  );
+}
+
+/** Knapsack: left[m] = least support that m deletions can leave, over the supporters one by one. */
+function fewestRemoved(one, occurrences, counts) {
+  if (one.order.length === one.tokens && !one.mayEmpty) return null;
+  const limit = one.order.reduce((sum, s) => sum + occurrences[s], 0);
+  let left = new Float64Array(limit + 1).fill(Infinity);
+  left[0] = one.given;
+  const choices = one.order.map((s, i) => {
+    const options = Array.from(
+      { length: occurrences[s] + 1 },
+      (_, d) => (one.support[i] * phi(occurrences[s] - d, counts)) / phi(occurrences[s], counts),
+    );
+    const next = new Float64Array(limit + 1).fill(Infinity);
+    const choice = new Int32Array(limit + 1);
+    for (let m = 0; m <= limit; m++) {
+      for (let d = 0; d < options.length && d <= m; d++) {
+        const sum = left[m - d] + options[d];
+        if (sum < next[m]) {
+          next[m] = sum;
+          choice[m] = d;
+        }
+      }
+    }
+    left = next;
+    return choice;
+  });
+  let m = 1;
+  while (m <= limit && beats(left[m], one.against, one.strict)) m++;
+  if (m > limit) return null;
+  const tight = near(left[m], one.against) || near(left[m - 1], one.against);
+  const indices = [];
+  for (let i = choices.length - 1, rest = m; i >= 0; i--) {
+    const d = choices[i][rest];
+    for (let j = 0; j < d; j++) indices.push(one.order[i]);
+    rest -= d;
+  }
+  return { indices: indices.reverse(), size: m, lower: m, status: "minimum", tight, labelAfter: null };
+}

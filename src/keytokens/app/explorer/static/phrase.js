@@ -1,0 +1,159 @@
+// The words of a document, the n-grams on them, and programmes that are exact or bound the truth from one side
+// (keytokens/proof/phrase.py). Masking is local only if each occurrence counts for itself, so for log and
+// binary counts phi is replaced by straight lines: supporters from below, opponents from above (pessimistic), or the
+// other way round (optimistic).
+
+import { phi } from "./model.js";
+import { recounted } from "./occurrences.js";
+import { Programme } from "./programme.js";
+import { ROUNDING, labelOf, votesAgainst } from "./votes.js";
+
+export class Phrase {
+  constructor(e) {
+    const { first, size, token, occurrences, words } = e.read;
+    Object.assign(this, {
+      first,
+      size,
+      token,
+      occurrences,
+      ballot: e.ballot,
+      counts: e.model.counts,
+      length: words.length,
+    });
+    this.order = size.reduce((a, b) => Math.max(a, b), 1);
+    this.weight = occurrences.map((c) => phi(c, this.counts));
+    this.lastStep = occurrences.map((c, s) => this.weight[s] - phi(c - 1, this.counts));
+    this.rivals = this.ballot.rivals.map((_, r) => r);
+    this.cachedVotes = [];
+  }
+
+  votes(r) {
+    return (this.cachedVotes[r] ??= votesAgainst(this.ballot, r));
+  }
+
+  /** Each occurrence counts for itself: raw counts, or no token that votes occurs twice. */
+  isLocal(r) {
+    return this.counts === "raw" || !this.occurrences.some((c, s) => c > 1 && this.ballot.margin[r][s] !== 0);
+  }
+
+  /** Per occurrence: are all its words in `flags`? */
+  inside(flags) {
+    return this.first.map((start, o) => {
+      for (let i = start; i < start + this.size[o]; i++) if (!flags[i]) return false;
+      return true;
+    });
+  }
+
+  /** How many occurrences of each token lie inside the words of `flags`. */
+  inTokens(flags) {
+    const counts = new Array(this.occurrences.length).fill(0);
+    this.inside(flags).forEach((is, o) => {
+      if (is) counts[this.token[o]]++;
+    });
+    return counts;
+  }
+
+  flags(words, value = 1) {
+    const flags = new Uint8Array(this.length).fill(1 - value);
+    for (const i of words) flags[i] = value;
+    return flags;
+  }
+
+  /** Label of the masked text; null if nothing is left that has one. */
+  labelAfter(mask) {
+    const rest = recounted(this.ballot, this.occurrences, this.inTokens(this.flags(mask, 0)), this.counts);
+    return rest.tokens || rest.hasSink ? labelOf(rest) : null;
+  }
+
+  changes(mask) {
+    const label = this.labelAfter(mask);
+    return label !== null && label !== this.ballot.label;
+  }
+
+  equalShares() {
+    return this.token.map((s) => 1 / this.occurrences[s]);
+  }
+
+  /** Shares moved from the occurrences that a mask hits to those it misses. */
+  movedShares(shares, mask, rate) {
+    const flags = this.flags(mask, 0);
+    const missed = this.inside(flags);
+    const q = this.inTokens(flags);
+    return shares.map((share, o) => {
+      const s = this.token[o];
+      const first = phi(q[s], this.counts) / this.weight[s];
+      const target = missed[o] ? first / Math.max(q[s], 1) : (1 - first) / Math.max(this.occurrences[s] - q[s], 1);
+      return (1 - rate) * share + rate * target;
+    });
+  }
+
+  /** At most the true sum, whatever is masked. */
+  pessimistic(r, shares) {
+    return this.#straight(r, shares, 1);
+  }
+
+  /** At least the true sum, whatever is masked. */
+  optimistic(r) {
+    return this.#straight(r, this.equalShares(), -1);
+  }
+
+  /** At least the true sum too: each surviving occurrence of a supporter adds its first step. */
+  fullVotes(r) {
+    const programme = this.optimistic(r);
+    const votes = this.votes(r);
+    const vote = this.token.map((s, o) => {
+      const full = votes[s] / this.weight[s];
+      const cut = programme.slack > 0 ? Math.min(full, (2 * programme.slack) / ROUNDING) : full;
+      return cut > 0 ? cut : programme.vote[o];
+    });
+    return programme.with({ vote, constant: votes[votes.length - 1] });
+  }
+
+  #straight(r, shares, below) {
+    const votes = this.votes(r);
+    const sink = votes[votes.length - 1];
+    const slope = this.lastStep.map((step, s) => step / this.weight[s]);
+    let neverLost = 0;
+    let against = Math.max(-sink, 0);
+    this.occurrences.forEach((c, s) => {
+      if (!(votes[s] * below > 0)) neverLost += votes[s] * (1 - c * slope[s]);
+      if (votes[s] < 0) against -= votes[s];
+    });
+    const vote = this.token.map((s, o) => {
+      const one = (votes[s] * below > 0 ? shares[o] : slope[s]) * votes[s];
+      return against > 0 ? Math.min(one, 2 * against) : one;
+    });
+    return new Programme({
+      length: this.length,
+      first: this.first,
+      size: this.size,
+      vote,
+      constant: neverLost + sink,
+      strict: this.ballot.strict[r],
+      slack: ROUNDING * against,
+      mayEmpty: this.ballot.hasSink,
+    });
+  }
+
+  /** The pessimistic programme once the words of `flags` are never masked: what is inside them is sure of phi(q). */
+  guarded(r, programme, flags) {
+    const votes = this.votes(r);
+    const sure = this.inside(flags);
+    const q = this.inTokens(flags);
+    const part = q.map((count, s) => phi(count, this.counts) / this.weight[s]);
+    const concerned = q.map((count, s) => votes[s] > 0 && count > 0);
+    const vote = this.token.map((s, o) => {
+      if (!concerned[s]) return programme.vote[o];
+      return sure[o] ? 0 : (votes[s] * (1 - part[s])) / Math.max(this.occurrences[s] - q[s], 1);
+    });
+    const given = concerned.reduce((sum, is, s) => (is ? sum + votes[s] * part[s] : sum), 0);
+    return programme.with({ vote, constant: programme.constant + given });
+  }
+
+  /** The first occurrences of each token, as many as the token is named. */
+  occurrencesOf(tokens) {
+    const wanted = new Array(this.occurrences.length).fill(0);
+    for (const s of tokens) wanted[s]++;
+    return this.token.map((_, o) => o).filter((o) => wanted[this.token[o]] > 0 && wanted[this.token[o]]--);
+  }
+}

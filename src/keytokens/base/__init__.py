@@ -1,0 +1,1 @@
+"""What every room uses: errors, argument checks, whole files, threads, memory, progress."""

@@ -1,1 +1,0 @@
-"""The mathematics of the model on counts: no strings, no files."""

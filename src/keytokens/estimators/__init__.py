@@ -1,0 +1,1 @@
+"""The classifiers, and what belongs to a model of theirs: locating, scoring, tuning, saving, compressing."""

@@ -1,0 +1,398 @@
+"""A fitted model as named arrays, and back.
+
+What users give as bags, labels and weights; what is wrong is refused in one line.
+
+The estimator: options, `fit`, predictions, explanations, and what is kept on disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..base.checks import LARGEST, Seen, check_choice, check_number, check_seed
+from ..base.errors import refusal
+from ..base.threads import one_blas_thread
+from ..explain.bag import BagExplanation
+from ..model.attention import holding_half
+from ..model.blocks import Float
+from ..model.features import FEATURES, FeatureMap
+from ..model.losses import log_probabilities, probabilities
+from ..model.pooling import HEADS, Pooled, Shape, Weights, forward
+from ..model.ragged import Bags
+from ..training.bags import Training, first_weights
+from ..training.loop import Status
+from ..training.weights import class_weighted
+
+Array = NDArray[np.float64]
+
+_MAP, _WEIGHTS = ("mean", "scale", "landmarks", "transform", "centre"), ("q", "V", "e", "U", "c")
+
+
+def model_arrays(phi: FeatureMap, w: Weights) -> dict[str, Array]:
+    """Everything that a prediction needs."""
+    arrays = {name: getattr(phi, name) for name in _MAP} | {name: getattr(w, name) for name in _WEIGHTS}
+    return arrays | {"width": np.array([phi.width], np.float64)}
+
+
+def model_of(arrays: dict[str, Array], n_classes: int) -> tuple[FeatureMap, Weights]:
+    """The way back; a ValueError for arrays that do not fit together."""
+    shapes = _shapes(arrays, n_classes)
+    if set(arrays) != set(shapes):
+        raise ValueError("arrays are missing")
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} has the wrong shape or type, or is not finite")
+    d, D = len(arrays["mean"]), len(arrays["q"])
+    kind = "rbf" if len(arrays["landmarks"]) else "linear" if d == D else "quadratic"
+    mean, scale, landmarks, transform, centre = (arrays[name] for name in _MAP)
+    phi = FeatureMap(kind, mean, scale, landmarks, transform, centre, float(arrays["width"][0]))
+    return phi, Weights(*(arrays[name] for name in _WEIGHTS))
+
+
+def _shapes(arrays: dict[str, Array], n_classes: int) -> dict[str, tuple[int, ...]]:
+    """What the arrays of a model must look like, going by the sizes of a few of them."""
+    d, D, h, M = (len(arrays[name]) for name in ("mean", "q", "e", "landmarks"))
+    classes = 1 if n_classes == 2 else n_classes
+    m = classes if len(arrays["U"]) else 0
+    if (not m and h != classes) or (not M and D not in (d, 2 * d)):
+        raise ValueError("the arrays are of different models")
+    shapes: dict[str, tuple[int, ...]] = {"mean": (d,), "scale": (d,), "landmarks": (M, d), "width": (1,)}
+    shapes |= {"transform": (M, D) if M else (1, 1), "centre": (D,)}
+    return shapes | {"q": (D,), "V": (h, D), "e": (h,), "U": (m, h), "c": (m,)}
+
+
+def listed(X: Any) -> Any:
+    """An iterator can be read only once: its bags as a list."""
+    return list(X) if isinstance(X, Iterator) else X
+
+
+def is_table(X: Any) -> bool:
+    """A table (n, d), or anything that scikit-learn should refuse in its own words; not a sequence of bags."""
+    if isinstance(X, Bags):
+        return False
+    ndim = getattr(X, "ndim", None)
+    if sparse.issparse(X) or (ndim is None and hasattr(X, "__array__")):
+        return True
+    if ndim not in (None, 1):
+        return int(ndim) != 3
+    try:
+        first = next(iter(X))
+        return not isinstance(first, str) and np.ndim(first) in (0, 1)
+    except (TypeError, ValueError, StopIteration):
+        return ndim is not None
+
+
+def table_bags(X: Array, owner: str) -> Bags:
+    """A table as bags of one instance each."""
+    if not np.isfinite(X).all():
+        i, j = np.argwhere(~np.isfinite(X))[0]
+        raise refusal(owner, f"X[{i}, {j}]", "be finite", float(X[i, j]), "fill or drop NaN and inf first")
+    largest = float(np.abs(X).max(initial=0.0))
+    if largest > LARGEST:
+        raise refusal(owner, "X", f"have entries up to {LARGEST:g}", largest, "scale the vectors")
+    return Bags(X, np.arange(len(X) + 1))
+
+
+def one_bag(bag: Any) -> Array:
+    try:
+        rows = np.asarray(bag, np.float64)
+    except (TypeError, ValueError):
+        raise refusal("explain", "bag", "be one bag of numbers, an array (T, d)", bag) from None
+    if rows.ndim != 2:
+        raise refusal("explain", "bag", "be one bag, an array (T, d)", Seen(f"{rows.ndim} dimensions"))
+    return rows
+
+
+def classes_of(owner: str, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes, two or more, and the index of each bag's class among them."""
+    rule = "be labels of classes: strings, integers or booleans"
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        raise refusal(owner, "y", rule, Seen("a missing label"), "leave out the bags without one")
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except (TypeError, ValueError) as error:
+        raise refusal(owner, "y", rule, Seen(str(error).split(". ")[0].rstrip("."))) from None
+    if len(classes) < 2:
+        seen = Seen(f"one class only, {classes.tolist()[0]!r}")
+        raise refusal(owner, "y", "have at least two classes", seen, "add bags of another class")
+    return classes, codes
+
+
+def check_weight(owner: str, given: Any, n: int) -> Array:
+    """One weight a bag; 1 each where none is given."""
+    if given is None:
+        return np.ones(n)
+    try:
+        weight = np.asarray(given, np.float64)
+        weight = np.full(n, weight) if weight.ndim == 0 else weight
+    except (TypeError, ValueError):
+        weight = np.zeros(0)
+    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+        rule = f"be {n} finite numbers, none negative and not all zero"
+        raise refusal(owner, "sample_weight", rule, given)
+    return weight
+
+
+def check_total(owner: str, weight: NDArray[np.floating[Any]]) -> Array:
+    """Weights times those of the classes: none negative, not all zero, small enough for sums of their squares."""
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not (weight >= 0).all() or not 0 < total <= LARGEST:
+        rule = f"be at least 0 and add up to at most {LARGEST:g}, not to 0"
+        raise refusal(owner, "sample_weight and class_weight", rule, total)
+    return np.asarray(weight, np.float64)
+
+
+class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """One softmax attention on bags of vectors, f(X) = <phi(X) v, softmax(phi(X) q)> + c.
+
+    A bag is an array (T_i, d): the instances of one input, in any order. `X` is a list of bags or an array (n, T, d);
+    a plain table (n, d) is n bags of one instance each.
+
+    Parameters
+    ----------
+    features : "rbf", "quadratic" or "linear"
+        phi, a map of single instances: similarities exp(-width |z - l|^2 / d) to landmarks l, z and z^2, or z itself.
+    width : float
+        Of "rbf": large for similarities that fade fast.
+    n_landmarks : int
+        Of "rbf": so many training instances, drawn at random if there are more.
+    scale : bool
+        Bring every feature to mean 0 and variance 1 over the training instances first.
+    value_penalty, attention_penalty : float
+        Precision of v and of q around 0, beside the sum of the losses: a large `attention_penalty` keeps attention
+        uniform, a small one lets it select sharply.
+    head : "linear" or "tanh"
+        "tanh" puts `hidden` units on `hidden` pooled numbers. The score is then no weighted mean of values any more:
+        `explain` still gives the attention but proves nothing.
+    n_starts : int
+        Keep the best of so many runs: the first begins at 0, the others at random q.
+    max_iter, tol :
+        Stop after so many steps, or when a step lowers the objective by less than this share of it.
+    class_weight : None, "balanced" or dict
+    random_state : draws landmarks and starts.
+    verbose : 0 or 1: a progress bar.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_map_ (phi), query_ (D,), values_ (h, D), intercept_ (h,), with h = 1 for two
+    classes and K for more; head "tanh": h = `hidden`, and head_values_ (1 or K, h), head_intercept_ on top;
+    n_iter_, status_ (a sentence), history_ (the objective after each step).
+
+    Examples
+    --------
+    >>> bags = [[[0.0, 1.0], [3.0, 0.0]], [[0.1, 0.9]], [[2.9, 0.2], [0.0, 1.1], [0.2, 1.0]], [[0.0, 0.8], [0.1, 1.0]]]
+    >>> clf = BagClassifier().fit(bags, ["yes", "no", "yes", "no"])
+    >>> clf.predict([[[0.1, 1.0], [3.1, 0.1]]]).tolist()
+    ['yes']
+    >>> clf.explain([[0.1, 1.0], [3.1, 0.1]]).sufficient.indices
+    (1,)
+    """
+
+    classes_: NDArray[Any]
+    feature_map_: FeatureMap
+    query_: Array
+    values_: Array
+    intercept_: Array
+    head_values_: Array
+    head_intercept_: Array
+
+    def __init__(
+        self,
+        *,
+        features: str = "rbf",
+        width: float = 3.0,
+        n_landmarks: int = 300,
+        scale: bool = True,
+        value_penalty: float = 0.01,
+        attention_penalty: float = 0.1,
+        head: str = "linear",
+        hidden: int = 8,
+        n_starts: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-3,
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.features = features
+        self.width = width
+        self.n_landmarks = n_landmarks
+        self.scale = scale
+        self.value_penalty = value_penalty
+        self.attention_penalty = attention_penalty
+        self.head = head
+        self.hidden = hidden
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def check_options(self) -> None:
+        """Refuse options that break a rule, as `fit` does before it begins."""
+        owner = type(self).__name__
+        check_choice(owner, "features", self.features, FEATURES)
+        check_choice(owner, "head", self.head, HEADS)
+        for name in ("width", "value_penalty", "attention_penalty", "tol"):
+            check_number(owner, name, getattr(self, name), 0, above=True)
+        for name in ("n_landmarks", "hidden", "n_starts", "max_iter"):
+            check_number(owner, name, getattr(self, name), 1, whole=True)
+        if not isinstance(self.scale, (bool, np.bool_)):
+            raise refusal(owner, "scale", "be True or False", self.scale)
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            check_choice(owner, "class_weight", self.class_weight, ("balanced",))
+        check_seed(owner, "random_state", self.random_state)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BagClassifier:
+        """Fit to bags and one label a bag, two classes or more."""
+        owner = "BagClassifier.fit"
+        self.check_options()
+        X = listed(X)
+        bags, y = self._training_bags(X, y, owner)
+        classes, codes = classes_of(owner, y)
+        weight = check_weight(owner, sample_weight, len(bags))
+        total = check_total(owner, class_weighted(self.class_weight, y, weight))
+        seed = check_random_state(self.random_state)
+        with one_blas_thread():
+            phi, rows = self._learn_map(bags, weight, seed)
+            training = self._training(rows.shape[1], len(classes))
+            starts = first_weights(training.shape, codes, weight, self.n_starts, seed)
+            best, history = training.best(bags.with_rows(rows), codes, total, len(classes), starts)
+        if best.status is Status.NOT_FINITE:
+            raise refusal(
+                owner, "penalties and weights", "give a finite objective", best.state.value, "make them smaller"
+            )
+        w = Weights.unpack(best.state.theta, *training.shape)
+        if not is_table(X):
+            self.__dict__.pop("feature_names_in_", None)
+        self._replace(classes, phi, w, n_iter_=best.steps, status_=best.status.value, history_=np.array(history))
+        return self
+
+    def _training_bags(self, X: Any, y: Any, owner: str) -> tuple[Bags, NDArray[Any]]:
+        if is_table(X):
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+            return table_bags(X, owner), y
+        bags = Bags.of(X, owner, "X", "instance")
+        y = np.asarray(y)
+        if y.shape != (len(bags),):
+            seen = Seen(f"shape {y.shape}")
+            raise refusal(owner, "y", f"have one label for each of the {len(bags)} bags", seen)
+        return bags, y
+
+    def _learn_map(self, bags: Bags, weight: Array, seed: Any) -> tuple[FeatureMap, Array]:
+        each = bags.spread(weight)
+        return FeatureMap.learn(bags.rows, each, self.features, self.scale, self.n_landmarks, self.width, seed)
+
+    def _training(self, D: int, n_classes: int) -> Training:
+        shape = Shape.of(D, n_classes, self.head, self.hidden)
+        return Training(shape, self.value_penalty, self.attention_penalty, self.max_iter, self.tol, self.verbose)
+
+    def _present(self) -> Weights:
+        return Weights(self.query_, self.values_, self.intercept_, self.head_values_, self.head_intercept_)
+
+    def _replace(self, classes: NDArray[Any], phi: FeatureMap, w: Weights, **more: Any) -> None:
+        """The model changes in one instant."""
+        self.__dict__.update(
+            classes_=classes,
+            n_features_in_=len(phi.mean),
+            feature_map_=phi,
+            query_=w.q,
+            values_=w.V,
+            intercept_=w.e,
+            head_values_=w.U,
+            head_intercept_=w.c,
+            **more,
+        )
+
+    def _bags(self, X: Any, owner: str) -> Bags:
+        check_is_fitted(self)
+        X = listed(X)
+        if is_table(X):
+            X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False)
+            return table_bags(X, owner)
+        bags = Bags.of(X, owner, "X", "instance")
+        if bags.dim != self.n_features_in_:
+            rule = f"have {self.n_features_in_} features an instance, as in training"
+            raise refusal(owner, "X", rule, Seen(f"{bags.dim} features"))
+        return bags
+
+    def _forward(self, X: Any, owner: str) -> tuple[Bags, Pooled]:
+        bags = self._bags(X, owner)
+        with one_blas_thread():  # the same bits whoever else uses BLAS at this moment
+            return bags, forward(bags.with_rows(self.feature_map_(bags.rows)), self._present())
+
+    def decision_function(self, X: Any) -> Array:
+        """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
+        F = self._forward(X, "decision_function")[1].scores
+        return F[0] if len(F) == 1 else F.T
+
+    def predict_proba(self, X: Any) -> Float:
+        """The probability of each class, (n, K)."""
+        return probabilities(self._forward(X, "predict")[1].scores).T
+
+    def predict_log_proba(self, X: Any) -> Float:
+        """The logarithm of each probability, (n, K): finite also where the probability itself rounds to 0."""
+        return log_probabilities(self._forward(X, "predict")[1].scores).T
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest probability; the first of them if several are equal."""
+        P = self.predict_proba(X)
+        return self.classes_[P.argmax(axis=1)]
+
+    def attention(self, X: Any) -> list[Array]:
+        """For each bag the attention on its instances, which adds up to 1."""
+        bags, done = self._forward(X, "attention")
+        return np.split(done.attention, bags.starts[1:-1])
+
+    def selected(self, X: Any) -> list[NDArray[np.intp]]:
+        """For each bag the instances that attention selects: the fewest that hold half of it, and ties with the last.
+
+        A smaller `attention_penalty` selects fewer.
+        """
+        bags, done = self._forward(X, "selected")
+        return [np.flatnonzero(holding_half(each)) for each in np.split(done.attention, bags.starts[1:-1])]
+
+    def explain(self, bag: Any) -> BagExplanation:
+        """Why this bag, an array (T, d), gets its label, with what is proved of it."""
+        _, done = self._forward([one_bag(bag)], "explain")
+        w = self._present()
+        both = len(self.classes_) == 2
+        scores = np.append(0.0, done.scores[:, 0]) if both else done.scores[:, 0]
+        values = done.values + w.e
+        if both:
+            values = np.column_stack([np.zeros(len(values)), values])
+        return BagExplanation(done.logits, values if w.linear else None, scores, self.classes_.tolist())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a directory, whole or not at all."""
+        from .saving import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def to_arrays(self) -> dict[str, Array]:
+        """What `save` keeps beside the options."""
+        return model_arrays(self.feature_map_, self._present())
+
+    def from_arrays(self, arrays: dict[str, Array], classes: NDArray[Any]) -> None:
+        """Take over what `to_arrays` gave; refuse what does not fit together."""
+        self.check_options()
+        self._replace(classes, *model_of(arrays, len(classes)))

@@ -1,0 +1,416 @@
+"""A fit to more texts than the memory holds: one pass over them, everything else from files in a folder.
+
+    texts   -> pieces, tallies, entries     in files without a name, gone when the process is
+            -> indices, data                the counts, mapped; training reads them block by block
+    labels, vocabulary                      in memory, and in the folder for a run that goes on after an interruption
+
+The vocabulary and the vectors of training have to be in memory, and so have some numbers for each text and class. The
+budget says how many tokens that allows. Where a corpus has more, the most frequent ones are kept and the model says how
+many were dropped; where the budget holds no useful number of them, the fit is refused before training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load_file, save
+from scipy import sparse
+
+from ..base.checks import Seen, check_labels, check_texts, listed_labels
+from ..base.errors import InputError, refusal
+from ..base.files import write_whole
+from ..base.mapped import MappedArray
+from ..model.blocks import COUNTS
+from ..text.allowance import ANYTHING, Allowance
+from ..text.matrix import matrix_of
+from ..text.ngrams import Limits, build_from
+from ..text.pieces import grouped
+from ..text.spill import file_shelves
+from ..text.vocabulary import Level, Vocabulary
+from ..training.lbfgs import LBFGSState
+
+Batches = Iterable[tuple[Sequence[str], Sequence[Any]]]
+Relabel = Callable[[list[Any]], list[Any]]
+
+LEAST_MEMORY = 500_000_000
+_LIBRARIES = 200_000_000  # bytes, with some pieces of text
+_FIXED = 400_000_000  # bytes: the libraries and one block of counts
+_LEAST_TOKENS = 1000  # a fit that cannot keep so many of those that it found is refused
+_A_WORD = 200  # bytes: keys, and its spelling in two forms
+_A_GRAM = 60  # bytes: keys and numbers of texts twice, column, place in a table
+_A_CHARACTER = 18  # bytes, while a text is read: its line in the file, its words and their keys
+_ANSWERED = 40  # bytes of a character, while a model answers: its n-grams too
+_EVERY = 5.0  # seconds between two states on the disk
+_LOOK = 1 << 22  # entries that are checked at a time
+_COUNTS, _STATE = "counts.json", "state.safetensors"
+_LARGE = ("gathered.safetensors", "indices", "data")  # what the counts are, beside their record
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """What training needs of the texts."""
+
+    vocabulary: Vocabulary
+    counts: sparse.csr_matrix  # its arrays lie in files
+    rooms: tuple[MappedArray, MappedArray]
+    classes: NDArray[Any]
+    y: NDArray[np.intp]
+    dropped: dict[str, Any] | None = None  # what a budget of memory has cost, see `Budget.keep`
+
+    def let_go(self, first: int, last: int) -> None:
+        for room in self.rooms:
+            room.let_go(first, last)
+
+
+@dataclass
+class Budget(Allowance):
+    """How a fit from files spends so many bytes of memory, as estimated."""
+
+    memory: int
+    threads: int
+    share: float = 1.0  # of the texts of the fit for which the budget must do
+    n_texts: int = 0
+    n_classes: int = 2
+    n_grams: int = 0  # different ones, words among them
+    longest: list[tuple[int, int]] = field(default_factory=list)  # texts that are read at a time: bytes, characters
+    dropped: dict[str, Any] | None = None
+
+    def read(self, texts: Iterable[str], held_out: bool = False) -> None:
+        """Refuse texts that cannot be read, or answered by a model, within the budget."""
+        each = _ANSWERED if held_out else _A_CHARACTER
+        sizes = ((each * len(text), len(text)) for text in texts)
+        self.longest = heapq.nlargest(self.threads + 1, chain(self.longest, sizes))
+        rule = f"be enough to read a text of {max(self.longest, default=(0, 0))[1]:,} characters"
+        self._check(rule, sum(size for size, _ in self.longest))
+
+    def holds_words(self, n: int) -> bool:
+        return _LIBRARIES + self._in_all(_A_WORD * n) <= self.memory
+
+    def words(self, n: int) -> None:
+        """Refuse so many different words if they cannot be held within the budget."""
+        self._check(f"hold {n:,} different words", self._in_all(_A_WORD * n))
+
+    def grams(self, n: int, longer: int) -> None:
+        """Refuse these n-grams if they cannot be counted within the budget together with the shorter ones.
+
+        Longer ones will be counted too: who follows the advice has room for as many of each length.
+        """
+        self.n_grams += n
+        rule = f"hold {self.n_grams:,} different n-grams while they are counted"
+        self._check(rule, self._in_all(_A_GRAM * self.n_grams), self._in_all(_A_GRAM * n * longer))
+
+    def _in_all(self, size: int) -> int:
+        """What takes so much in these texts takes no more than this in those of the fit."""
+        return math.ceil(size / self.share)
+
+    def _check(self, rule: str, size: int, later: int = 0) -> None:
+        if _LIBRARIES + size > self.memory:
+            cure = f"give {size_of(_LIBRARIES + size + later)} or more"
+            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), cure)
+
+    def keep(self, n_tokens: int) -> int:
+        """How many of the tokens to train, the others being `dropped`; refuse where that leaves next to none.
+
+        Training holds ten vectors over all parameters, some over the values or over the tokens, and the vocabulary,
+        which is spelled when the model is saved; for each text its class, weight and place, and its scores twice.
+        """
+        seen = self.n_classes if self.share == 1 else self.n_classes + self.n_classes // 20  # others have more classes
+        rows = 1 if seen == 2 else seen
+        n_texts = math.ceil(self.n_texts / self.share)
+        base = _FIXED + n_texts * (40 + 8 * (rows + 1))
+        a_token = 4 * (10 * (rows + 1) + 5 * rows + 10) + 250
+        kept = min(n_tokens, (self.memory - base) // a_token)
+        if kept < min(n_tokens, _LEAST_TOKENS):
+            least = size_of(base + a_token * min(n_tokens, _LEAST_TOKENS))
+            rule = f"hold {n_texts:,} texts of {self.n_classes:,} classes with {_LEAST_TOKENS:,} tokens at least"
+            cure = f"give {least} or more; all {n_tokens:,} tokens take about {size_of(base + a_token * n_tokens)}"
+            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), cure)
+        if kept < n_tokens:
+            why = f"a memory of {size_of(self.memory)}; all tokens take about {size_of(base + a_token * n_tokens)}"
+            self.dropped = {"tokens": n_tokens - kept, "of": n_tokens, "why": why}
+        return kept
+
+
+def size_of(n_bytes: int) -> str:
+    """A number of bytes, rounded up, as people write it and as `--memory` takes it.
+
+    >>> size_of(500_000_000), size_of(2_101_000_000)
+    ('500MB', '2.2GB')
+    """
+    if n_bytes < 1_000_000_000:
+        return f"{-(-n_bytes // 1_000_000)}MB"
+    tenths = -(-n_bytes // 100_000_000)
+    return f"{tenths / 10:g}GB"
+
+
+class _Codes:
+    """Labels as they come, in numbers."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[type[Any], Any], int] = {}
+        self.parts: list[NDArray[np.int32]] = []
+
+    def add(self, labels: Sequence[Any], n_texts: int) -> None:
+        listed = listed_labels("fit_batches", labels, n_texts)
+        known = self.numbers
+        codes = (known.setdefault((type(label), label), len(known)) for label in listed)
+        try:
+            self.parts.append(np.fromiter(codes, np.int32, n_texts))
+        except TypeError:  # unhashable
+            raise refusal("fit_batches", "labels", "be strings, integers or booleans", listed) from None
+
+    def finish(self, relabel: Relabel | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """The classes, sorted, and the class of every text."""
+        distinct = [label for _, label in self.numbers]
+        distinct = distinct if relabel is None else relabel(distinct)
+        array = check_labels("fit_batches", distinct, len(distinct))
+        classes, place = np.unique(array, return_inverse=True)
+        return classes, place.astype(np.intp)[np.concatenate(self.parts)]
+
+
+def gather(
+    batches: Batches,
+    limits: Limits,
+    counts: str,
+    threads: int,
+    budget: Budget | None,
+    place: Workplace,
+    relabel: Relabel | None = None,
+) -> Gathered:
+    """One pass over the batches; what it finds lies in the folder of the workplace."""
+    codes = _Codes()
+
+    def texts() -> Iterator[str]:
+        for some, labels in batches:
+            listed = check_texts("fit_batches", some)
+            codes.add(labels, len(listed))
+            if budget is not None:
+                budget.n_texts, budget.n_classes = budget.n_texts + len(listed), max(2, len(codes.numbers))
+                budget.read(listed)
+            yield from listed
+
+    def room(length: int, dtype: Any) -> MappedArray:
+        return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")
+
+    shelves = file_shelves(place.folder)
+    allowance = budget or ANYTHING
+    vocabulary, matrix, rooms = build_from(grouped(texts()), limits, threads, shelves, room, COUNTS[counts], allowance)
+    if not len(vocabulary):
+        cure = "lower min_df, raise max_df, or look at the texts"
+        raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
+    return Gathered(vocabulary, matrix, rooms, *codes.finish(relabel), None if budget is None else budget.dropped)
+
+
+def sealed(record: dict[str, Any]) -> bytes:
+    """A record as JSON, with a checksum of itself."""
+    return json.dumps(record | {"sha256": _seal(record)}).encode("utf-8")
+
+
+def unsealed(content: bytes | str) -> dict[str, Any]:
+    """The record that was sealed; ValueError where a number or a letter of it is another one."""
+    try:
+        record = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("nested without end") from error
+    if not isinstance(record, dict) or record.pop("sha256", None) != _seal(record):
+        raise ValueError("the checksum is of another record")
+    return record
+
+
+def _seal(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def _plain(path: Path) -> Path:
+    """A pipe in the place of a file would hold the reader for ever."""
+    if not path.is_file():
+        raise ValueError("no plain file")
+    return path
+
+
+def _digest_of_file(path: Path) -> str:
+    with open(_plain(path), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_of_arrays(arrays: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+class Workplace:
+    """The folder of one long fit. What is finished there stays, and a run that goes on begins with it.
+
+    All that is read again has a checksum: damage that leaves numbers which are as good as others would end in another
+    model. It is a guard against broken disks, not against a forger, who can write a checksum too.
+    """
+
+    def __init__(self, folder: Path, key: dict[str, Any], resume: bool) -> None:
+        """`key` says what is being fitted to what: a run goes on only where all of it is the same."""
+        self.folder = folder
+        self.key = key
+        self._counts = ""  # the seal of the counts: a state belongs to them
+        self._saved = time.monotonic()
+        folder.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            self.clear()
+
+    def clear(self) -> None:
+        """Forget what was done here; a file of somebody else is left alone."""
+        for name in (_STATE, _COUNTS, *_LARGE):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def leave(self) -> None:
+        """Nothing was finished here: remove it all, and the folder if nobody else uses it."""
+        self.clear()
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    # ---- the counts
+
+    def keep(self, found: Gathered) -> None:
+        for room in found.rooms:
+            room.sync()
+        vocabulary, pointer = found.vocabulary, found.counts.indptr
+        arrays: dict[str, NDArray[Any]] = {
+            "words": np.frombuffer("\n".join(vocabulary.words).encode("utf-8"), np.uint8),
+            "word_keys": vocabulary.word_keys,
+            "column": vocabulary.column,
+            "pointer": pointer.astype(np.int64),
+            "y": found.y.astype(np.int64),
+        }
+        arrays |= {f"level_{n}": level.keys for n, level in enumerate(vocabulary.levels)}
+        write_whole(self.folder / "gathered.safetensors", save(arrays))
+        record = {
+            "key": self.key,
+            "classes": found.classes.tolist(),
+            "tokens": len(vocabulary),
+            "dropped": found.dropped,
+            "files": {name: _digest_of_file(self.folder / name) for name in _LARGE},
+        }
+        self._counts = _seal(record)
+        write_whole(self.folder / _COUNTS, sealed(record))
+
+    def kept(self) -> Gathered | None:
+        """What an earlier run has gathered, if it finished that."""
+        if not (self.folder / _COUNTS).exists():
+            return None
+        with self._intact():
+            record = unsealed(_plain(self.folder / _COUNTS).read_bytes())
+            self._check(record["key"])
+            if record["files"] != {name: _digest_of_file(self.folder / name) for name in _LARGE}:
+                raise ValueError("the checksums are of other files")
+            self._counts = _seal(record)
+            return self._gathered(record, load_file(self.folder / "gathered.safetensors"))
+
+    def _check(self, key: dict[str, Any]) -> None:
+        differ = sorted(name for name in {*key, *self.key} if key.get(name) != self.key.get(name))
+        if differ:
+            where, names = os.fspath(self.folder), ", ".join(differ)
+            cure = "give the same ones, or begin anew without --resume"
+            raise InputError(f"cannot go on in {where!r}: the run there differs in {names}. Cure: {cure}.")
+
+    def _gathered(self, record: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Gathered:
+        words = tuple(arrays["words"].tobytes().decode("utf-8").split("\n"))
+        levels: list[Level] = []
+        start = len(words)
+        while f"level_{len(levels)}" in arrays:
+            levels.append(Level(start, arrays[f"level_{len(levels)}"]))
+            start += len(levels[-1].keys)
+        vocabulary = Vocabulary(words, arrays["word_keys"], tuple(levels), arrays["column"])
+        pointer, y, classes = arrays["pointer"], arrays["y"], np.array(record["classes"])
+        if len(vocabulary.column) != start or len(vocabulary.word_keys) != len(words) or len(y) != len(pointer) - 1:
+            raise ValueError("the arrays do not fit together")
+        if len(vocabulary) != record["tokens"] or y.min() < 0 or y.max() >= len(classes) or np.diff(pointer).min() < 0:
+            raise ValueError("the numbers are out of range")
+        rooms = tuple(
+            MappedArray.opened(self.folder / name, dtype, int(pointer[-1]))
+            for name, dtype in (("indices", np.int32), ("data", np.float32))
+        )
+        for first in range(0, int(pointer[-1]), _LOOK):  # products do not look: a wrong column would read anything
+            last = min(first + _LOOK, int(pointer[-1]))
+            columns, values = rooms[0].array[first:last], rooms[1].array[first:last]
+            if (
+                columns.min() < 0
+                or columns.max() >= record["tokens"]
+                or not (values.min() > 0 and values.max() < np.inf)
+            ):
+                raise ValueError("the counts are out of range")
+            for room in rooms:
+                room.let_go(first, last)
+        matrix = matrix_of(rooms[0].array, rooms[1].array, np.diff(pointer), record["tokens"])
+        return Gathered(vocabulary, matrix, (rooms[0], rooms[1]), classes, y, record["dropped"])
+
+    # ---- the state of training
+
+    def tick(self, state: LBFGSState, history: list[float]) -> None:
+        """Now and then, what training needs to go on from here with the same bits."""
+        if time.monotonic() - self._saved < _EVERY:
+            return
+        self.save_state(state, history)
+        self._saved = time.monotonic()
+
+    def save_state(self, state: LBFGSState, history: list[float]) -> None:
+        arrays = {"theta": state.theta, "gradient": state.gradient}
+        for n, (s, y, _) in enumerate(state.pairs):
+            arrays |= {f"s_{n}": s, f"y_{n}": y}
+        numbers = {
+            "key": self.key,
+            "value": state.value,
+            "rho": [rho for _, _, rho in state.pairs],
+            "evaluations": state.evaluations,
+            "first": state.first,
+            "small_steps": state.small_steps,
+            "stalled": state.stalled,
+            "history": history,
+            "counts": self._counts,
+            "arrays": _digest_of_arrays(arrays),
+        }
+        write_whole(self.folder / _STATE, save(arrays, {"numbers": sealed(numbers).decode("utf-8")}))
+
+    def state(self) -> tuple[LBFGSState, list[float]] | None:
+        """The last state that was saved, and the objective before it."""
+        path = self.folder / _STATE
+        if not path.exists():
+            return None
+        with self._intact(), safe_open(_plain(path), "numpy") as file:
+            numbers = unsealed(file.metadata()["numbers"])
+            self._check(numbers["key"])
+            vectors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if (numbers["counts"], numbers["arrays"]) != (self._counts, _digest_of_arrays(vectors)):
+                raise ValueError("the checksums are of other counts or other vectors")
+            pairs = [(vectors[f"s_{n}"], vectors[f"y_{n}"], rho) for n, rho in enumerate(numbers["rho"])]
+            rest = (numbers[name] for name in ("evaluations", "first", "small_steps", "stalled"))
+            return (
+                LBFGSState(vectors["theta"], numbers["value"], vectors["gradient"], pairs, *rest),
+                numbers["history"],
+            )
+
+    @contextmanager
+    def _intact(self) -> Iterator[None]:
+        """One clear line for files that are not what this class has written."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+            where = os.fspath(self.folder)
+            raise InputError(f"cannot go on in {where!r}: it is damaged. Cure: begin anew without --resume.") from None

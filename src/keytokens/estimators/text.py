@@ -1,0 +1,397 @@
+"""The estimator on texts: it makes counts of them, and explanations of its predictions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..base.checks import check_labels, check_number, check_range, check_texts, check_truth, one_column, text_cure
+from ..base.errors import refusal
+from ..base.threads import ordered_map
+from ..explain.text import Explanation, KeyToken
+from ..model.attention import scores
+from ..model.blocks import COUNTS, Block, Float, blocks_of, by_token, slice_bounds, weigh
+from ..text.matrix import count
+from ..text.ngrams import Found, Limits, find
+from ..text.pieces import slices
+from ..text.vocabulary import Vocabulary
+from ..training.weights import class_weighted
+from .attention import Attention, Exact
+from .compression import TokenModel, largest_within, shrink
+from .locate import explain_texts, read_together
+from .prior import Prior
+from .streaming import LEAST_MEMORY, Budget, Workplace, gather
+
+if TYPE_CHECKING:
+    from ..app.explorer.model import PageModel
+
+
+class KeyTokenClassifier(Attention):
+    """A text classifier that shows, and proves, which tokens decide.
+
+    Parameters
+    ----------
+    ngrams : (least, most) words in a token
+    min_df : int or tuple
+        In how many texts a token must occur, for n = 1, 2, ...; the last entry goes on.
+    max_df : float
+        In what share of the texts it may occur at most.
+    max_tokens : int or None
+        Keep the most frequent ones only.
+
+    The others are those of `AttentionClassifier`.
+
+    Attributes
+    ----------
+    classes_, vocabulary_ (a `Vocabulary`; its `tokens` are the columns), dropped_ (None, or what a budget of memory
+    has cost: {"tokens": dropped, "of": found, "why": a sentence}), and those of `AttentionClassifier`.
+
+    Examples
+    --------
+    >>> texts = ["a great film", "great acting", "a dull plot", "dull, dull, dull"]
+    >>> clf = KeyTokenClassifier().fit(texts, ["pos", "pos", "neg", "neg"])
+    >>> clf.predict(["what a great plot!"]).tolist()
+    ['pos']
+    """
+
+    vocabulary_: Vocabulary
+    dropped_: dict[str, Any] | None = None  # on the class for models whose fit knows of no budget
+
+    def __init__(
+        self,
+        ngrams: tuple[int, int] = (1, 3),
+        *,
+        min_df: int | tuple[int, ...] = (1, 2, 3),
+        max_df: float = 1.0,
+        max_tokens: int | None = None,
+        counts: str = "raw",
+        brevity: float = 0.3,
+        class_weight: Any = None,
+        random_state: Any = None,
+        threads: int | None = None,
+        max_iter: int = 100,
+        verbose: int = 0,
+        prior: Prior | None = None,
+    ) -> None:
+        self.ngrams = ngrams
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_tokens = max_tokens
+        super().__init__(
+            counts=counts,
+            brevity=brevity,
+            class_weight=class_weight,
+            random_state=random_state,
+            threads=threads,
+            max_iter=max_iter,
+            verbose=verbose,
+            prior=prior,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        return tags
+
+    def check_options(self) -> None:
+        """Refuse options that break a rule, as `fit` does before it begins."""
+        super().check_options()
+        self._limits()
+
+    def _limits(self) -> Limits:
+        owner = type(self).__name__
+        ngrams = check_range(owner, "ngrams", self.ngrams)
+        min_df = tuple(self.min_df) if isinstance(self.min_df, (tuple, list)) else (self.min_df,)
+        for least in min_df or ((),):
+            check_number(owner, "min_df", least, 1, whole=True)
+        check_number(owner, "max_df", self.max_df, 0, above=True)
+        if self.max_df > 1:
+            raise refusal(owner, "max_df", "be a share of the texts, above 0 and at most 1", self.max_df)
+        check_number(owner, "max_tokens", self.max_tokens, 1, whole=True, none=True)
+        return Limits(ngrams, tuple(map(int, min_df)), float(self.max_df), self.max_tokens)
+
+    def fit(self, texts: Iterable[str], labels: Iterable[Any], sample_weight: Any = None) -> KeyTokenClassifier:
+        """Fit to texts and their labels: strings, integers or booleans, all of one kind, two classes or more.
+
+        Texts and labels are lists, or columns of NumPy, pandas, polars or Arrow. Whole floats (0.0 and 1.0) are read as
+        integers.
+        """
+        self.check_options()
+        texts = check_texts("fit", texts)
+        y = check_labels("fit", labels, len(texts))
+        weight = self._sample_weight(sample_weight, len(texts))
+        classes, codes = np.unique(y, return_inverse=True)
+        found = find(texts, self._limits(), self._threads)
+        blocks = self._counted(found, len(classes))
+        vocabulary = found.vocabulary
+        del found
+        if not len(vocabulary):
+            cure = "lower min_df, raise max_df, or look at the texts"
+            raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
+        weight = class_weighted(self.class_weight, y, weight)
+        del texts, y  # a list and an array of our own
+        self._train(blocks, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
+        return self
+
+    def _counted(self, found: Found, n_classes: int) -> list[Block]:
+        weigh = COUNTS[self.counts]
+        if by_token(found.n_tokens, n_classes):
+            return list(map(Block, found.by_token(slice_bounds, self._threads, weigh)))
+        return blocks_of(found.by_text(self._threads, weigh))
+
+    def fit_batches(
+        self,
+        batches: Iterable[tuple[Sequence[str], Sequence[Any]]],
+        *,
+        memory: int | None = None,
+        share: float = 1.0,
+        folder: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        source: str = "",
+        relabel: Callable[[list[Any]], list[Any]] | None = None,
+    ) -> KeyTokenClassifier:
+        """`fit` to batches (texts, labels) that together may be larger than the memory; the model is the same.
+
+        The batches are read once; what is made of them lies in files. `memory`, in bytes, is what the whole process
+        should hold: if more tokens were found than may be trained in it, the most frequent ones are kept (as by
+        `max_tokens`) and `dropped_` says so; if it holds no useful number of them, the fit is refused. If these texts
+        are a `share` of those of a later fit, one that would be refused then is refused now.
+
+        With a `folder` of its own a fit saves its state every few seconds, and after an interruption `resume=True` goes
+        on there and ends with the same bits; `source` is any text that says which data these are. The folder may be
+        removed when the fit is done. `relabel` turns the distinct labels, once all are known, into those of the model.
+        """
+        self.check_options()
+        check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
+        with TemporaryDirectory() if folder is None else nullcontext(folder) as given:
+            options = {k: repr(v) for k, v in self.flat_params().items() if k not in ("threads", "verbose")}
+            place = Workplace(Path(given), {**options, "source": source, "memory": memory}, resume)
+            found = place.kept()
+            if found is None:
+                try:
+                    budget = None if memory is None else Budget(int(memory), self._threads, share)
+                    found = gather(batches, self._limits(), self.counts, self._threads, budget, place, relabel)
+                except BaseException:
+                    place.leave()
+                    raise
+                if folder is not None:
+                    place.keep(found)
+            labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
+            weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
+            self._train(
+                blocks_of(found.counts, let_go=found.let_go),
+                found.classes,
+                found.y,
+                weight,
+                found.vocabulary.sizes,
+                None if folder is None else place,
+                vocabulary_=found.vocabulary,
+                dropped_=found.dropped,
+            )
+        return self
+
+    def _sample_weight(self, given: Any, n: int) -> Float:
+        if given is None:
+            return np.broadcast_to(np.float64(1), n)  # takes no memory
+        weight = np.asarray(given, np.float64)
+        if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
+            raise refusal("fit", "sample_weight", f"be {n} finite numbers, none negative", given)
+        return weight
+
+    def _scores(self, texts: Iterable[str]) -> Float:
+        self._check_fitted()
+        listed = check_texts("predict", texts)
+        theta = self._theta
+
+        def one(some: list[str]) -> Float:
+            return scores(weigh(count(some, self.vocabulary_), self.counts), theta)
+
+        pieces = slices(listed)
+        if len(pieces) == 1:
+            return one(listed)
+        done = ordered_map(lambda piece: one(listed[piece]), pieces, self._threads)
+        return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))
+
+    def explain(self, text: str) -> Explanation:
+        """Why this text gets its label, with what is proved of it."""
+        self._check_fitted()
+        if not isinstance(text, str):
+            raise refusal("explain", "text", "be one string", text, text_cure(text))
+        return self._explain([text])[0]
+
+    def explain_many(self, texts: Iterable[str]) -> Iterator[Explanation]:
+        """`explain` of one text after the other, in order, as they are asked for; faster, since some are read together.
+
+        Texts may come from a generator that never ends: no more than a few dozen are held.
+        """
+        self._check_fitted()
+        values = one_column("explain_many", "texts", texts)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise refusal("explain_many", "texts", "be an iterable of strings", texts, "put the one text in a list")
+        return chain.from_iterable(map(self._explain, read_together(values)))
+
+    def _explain(self, texts: list[str]) -> list[Explanation]:
+        return explain_texts(texts, self.vocabulary_, self._theta, self.classes_.tolist(), self.counts)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_exact"):
+            check_is_fitted(self)  # slow, so only to refuse in scikit-learn's own words
+
+    def key_tokens(self, n: int = 20) -> dict[Any, list[KeyToken]]:
+        """For each class the n tokens that speak most for it, by mean contribution over the training documents."""
+        check_is_fitted(self)
+        check_number("key_tokens", "n", n, 0, whole=True)
+        theta, classes = self._theta, self.classes_.tolist()
+        values = theta.B + theta.c[:, None]
+        if len(values) == 1:
+            values = np.concatenate([-values, values])
+        names, counts = self.vocabulary_.tokens, self.class_counts_
+        found = {}
+        for label, value in zip(classes, values, strict=True):
+            contribution = self.mean_attention_ * value
+            best = np.argsort(-contribution, kind="stable")[:n]
+            found[label] = [
+                KeyToken(
+                    names[s],
+                    float(contribution[s]),
+                    float(self.mean_attention_[s]),
+                    float(value[s]),
+                    {other: round(float(counts[k, s])) for k, other in enumerate(classes)},
+                )
+                for s in best.tolist()
+                if contribution[s] > 0
+            ]
+        return found
+
+    def pruned(self, max_tokens: int) -> KeyTokenClassifier:
+        """The same model with fewer tokens: those with the largest mean contribution, of either sign, are kept.
+
+        The others are then words that the model does not know; what is kept has the numbers it had.
+        """
+        check_is_fitted(self)
+        check_number("pruned", "max_tokens", max_tokens, 1, whole=True)
+        values = self._theta.B + self._theta.c[:, None]
+        said = self.mean_attention_ * np.abs(values).max(axis=0)
+        kept = np.sort(np.argsort(-said, kind="stable")[:max_tokens])
+        names = self.vocabulary_.tokens
+        model = clone(self)
+        model.__dict__.update(
+            {name: value for name, value in self.__dict__.items() if name.endswith("_")},
+            vocabulary_=Vocabulary.from_tokens([names[s] for s in kept.tolist()]),
+            attention_=self.attention_[kept],
+            values_=self.values_[:, kept],
+            mean_attention_=self.mean_attention_[kept],
+            class_counts_=self.class_counts_[:, kept],
+        )
+        model._exact = Exact(model._present(), self._exact.on_grid)
+        return model
+
+    def compressed(self, max_bytes: int) -> KeyTokenClassifier:
+        """A model that takes at most `max_bytes` on disk: numbers on a coarse grid and, if need be, fewer tokens.
+
+        It is a model of its own: what it stores is what it predicts, explains and proves with, to the bit. With all
+        tokens its scores differ from the present ones by about 0.02; those that go say least (see `compression`).
+        """
+        from .saving import size_on_disk
+
+        check_is_fitted(self)
+        check_number("compressed", "max_bytes", max_bytes, 1, whole=True)
+        whole = replace(self.token_model(), theta=self._theta)
+        model, size = largest_within(
+            lambda tokens: self._with(shrink(whole, tokens)), size_on_disk, int(max_bytes), len(self.vocabulary_)
+        )
+        if size > max_bytes:
+            raise refusal("compressed", "max_bytes", f"be at least {size}, to hold one token", max_bytes)
+        return model
+
+    def token_model(self) -> TokenModel:
+        """The model as `compression` sees it, with the parameters as they were trained or rounded."""
+        check_is_fitted(self)
+        return TokenModel(self.vocabulary_, self._present(), self.mean_attention_, self.class_counts_)
+
+    def _with(self, small: TokenModel) -> KeyTokenClassifier:
+        """The same options and history, other tokens and numbers."""
+        model = clone(self)
+        model.__dict__.update(
+            {name: value for name, value in self.__dict__.items() if name.endswith("_")},
+            vocabulary_=small.vocabulary,
+            attention_=small.theta.a,
+            values_=small.theta.B,
+            intercept_=small.theta.c,
+            empty_=small.theta.empty,
+            log_sink_=small.theta.log_sink,
+            mean_attention_=small.mean_attention,
+            class_counts_=small.class_counts,
+        )
+        model._exact = Exact(model._present(), on_grid=True)
+        return model
+
+    def page_model(self, whole_size: int | None = None) -> PageModel:
+        """The model as plain data for a page; `whole_size` is the number of tokens before pruning, if there was any."""
+        from ..app.explorer.model import PageModel
+
+        check_is_fitted(self)
+        return PageModel(
+            classes=self.classes_.tolist(),
+            tokens=self.vocabulary_.tokens,
+            order=self.vocabulary_.order,
+            counts=self.counts,
+            attention=self.attention_,
+            values=self.values_,
+            intercept=self._theta.c,
+            empty=self._theta.empty,
+            log_sink=self.log_sink_,
+            mean_attention=self.mean_attention_,
+            class_counts=self.class_counts_,
+            history=self.history_.tolist(),
+            status=self.status_,
+            options=self.flat_params(),
+            whole_size=whole_size,
+        )
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        texts: Iterable[str],
+        labels: Iterable[Any],
+        *,
+        title: str | None = None,
+        max_tokens: int | None = None,
+        max_documents: int = 2000,
+    ) -> dict[str, Any]:
+        """Write one page with the model alive inside it and its score on these texts; returns the page's numbers.
+
+        `max_tokens` prunes the model first (see `pruned`); of more than `max_documents` texts those that are wrong,
+        those that are unsure and some drawn by lot go into the page, while the score is of all.
+        """
+        from ..app.explorer.page import write_report  # a door: rendering lives above
+
+        check_is_fitted(self)
+        check_number("report", "max_tokens", max_tokens, 1, whole=True, none=True)
+        check_number("report", "max_documents", max_documents, 1, whole=True)
+        listed = check_texts("report", texts)
+        truth = check_truth("report", labels, len(listed), self.classes_)
+        whole = len(self.vocabulary_)
+        model = self if max_tokens is None or max_tokens >= whole else self.pruned(max_tokens)
+        shown = model.page_model(None if model is self else whole)
+        P = model.predict_proba(listed)
+        return write_report(Path(path), shown, listed, truth, P, title or Path(path).stem, max_documents)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a directory, whole or not at all."""
+        from .saving import save
+
+        check_is_fitted(self)
+        save(self, path)

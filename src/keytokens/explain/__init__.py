@@ -1,0 +1,26 @@
+"""Records of explained predictions and how they are shown: sentences, JSON, terminal, HTML.
+
+`Explanation` is of a text, `BagExplanation` of a bag of vectors; both are `Explained`, with a `Proof` for certificate.
+"""
+
+from .bag import BagCertificate, BagExplanation, Instance, InstanceSet
+from .certificate import Proof
+from .record import Explained
+from .text import Certificate, Document, Explanation, FormalItem, FormalSet, KeyToken, TokenUse, TokenUses
+
+__all__ = [
+    "BagCertificate",
+    "BagExplanation",
+    "Certificate",
+    "Document",
+    "Explained",
+    "Explanation",
+    "FormalItem",
+    "FormalSet",
+    "Instance",
+    "InstanceSet",
+    "KeyToken",
+    "Proof",
+    "TokenUse",
+    "TokenUses",
+]

@@ -1,0 +1,137 @@
+"""The record of one explained bag of vectors.
+
+f(X) = sum_t Q_t (b_t + c): each instance has one log weight a_t and one value b_t, so what is proved of tokens holds
+for instances, each with count 1. Equal instances are separate items. Two limits: nothing is said of the coordinates of
+an instance; and where instances are vectors that an encoder made of parts of a whole, deleting one leaves its vector
+out, it does not encode the rest anew.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.attention import holding_half, shares
+from ..model.losses import probabilities
+from ..proof.tokens import TokenSet
+from ..proof.votes import Ballot
+from .certificate import Proof
+from .prediction import Prediction, ProvedSet
+from .record import Explained
+
+Array = NDArray[np.float64]
+NOT_LINEAR = 'Nothing is proved of single instances: with head="tanh" the score is no weighted mean of their values.'
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instance of a bag; value and contribution are None if the head is not linear."""
+
+    index: int
+    attention: float
+    value: float | None  # what it says for f, intercept folded in
+    contribution: float | None  # attention * value; they add up to the logit
+    selected: bool  # among the fewest that hold half of the attention
+
+
+class InstanceSet(ProvedSet[int]):
+    """The instances of a formal set, as their indices in the bag."""
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        return tuple(self.items)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"indices": list(self.items), **self._proved()}
+
+
+class BagCertificate(Proof):
+    """What is proved of the label of one bag."""
+
+    unit = "instances"
+    leaves = "an instance"
+    covers = "Deletions only: nothing is said of added or changed instances."
+
+    @property
+    def instances(self) -> int:
+        return self.items
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BagExplanation(Explained):
+    """Why one bag got its label: exact contributions, formal sets, and the certificate."""
+
+    log_weight: Array  # (T,)
+    values: Array | None  # (T, K) class scores, intercept folded in; two classes: 0 and b + c. None: head not linear
+    scores: Array  # (K,) f of the bag; two classes: 0 and f
+    classes: Sequence[Any]
+
+    @functools.cached_property
+    def prediction(self) -> Prediction:
+        own = self.scores[1:] if len(self.classes) == 2 else self.scores
+        chances = probabilities(own[:, None])[:, 0]
+        return Prediction(self.scores, chances, self.classes, int(chances.argmax()))
+
+    @property
+    def formal(self) -> bool:
+        """Whether the sets are proved: only a linear head makes the score a weighted mean."""
+        return self.values is not None
+
+    @functools.cached_property
+    def attention(self) -> Array:
+        """Q of each instance; they add up to 1."""
+        return shares(self.log_weight)
+
+    @functools.cached_property
+    def instances(self) -> tuple[Instance, ...]:
+        """Every instance, in the order of the bag."""
+        Q = self.attention
+        chosen = holding_half(Q).tolist()
+        nothing = [None] * len(Q)
+        said = nothing if self.values is None else self.values[:, self.prediction.explained].tolist()
+        added = nothing if self.values is None else (Q * self.values[:, self.prediction.explained]).tolist()
+        rows = zip(range(len(Q)), Q.tolist(), said, added, chosen, strict=True)
+        return tuple(Instance(*row) for row in rows)
+
+    @functools.cached_property
+    def _ballot(self) -> Ballot | None:
+        return None if self.values is None else Ballot.of(self.log_weight, self.values, self.prediction.winner)
+
+    def _named(self, found: TokenSet) -> InstanceSet:
+        after = self.prediction.name(found.label_after)
+        unit = BagCertificate.unit
+        return InstanceSet(found.indices, found.size, found.lower, found.status, unit, found.tight, after)
+
+    @property
+    def sufficient(self) -> InstanceSet:
+        """The fewest instances that fix the label: whatever others are deleted, it stays."""
+        return self._named(self._sets[0])
+
+    @property
+    def flip(self) -> InstanceSet:
+        """The fewest instances whose deletion changes the label; empty, with status "none", if there are none."""
+        return self._named(self._sets[1])
+
+    @functools.cached_property
+    def certificate(self) -> BagCertificate:
+        """What is proved of this prediction."""
+        silent = "" if self.formal else NOT_LINEAR
+        votes = () if self._ballot is None else (self._ballot,)
+        return BagCertificate(self.prediction, votes, *self._sets, len(self.log_weight), False, silent)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain data for JSON."""
+        return {
+            "schema": 1,
+            **self._verdict(),
+            "formal": self.formal,
+            "instances": [dict(instance.__dict__) for instance in self.instances],
+            "sufficient": self.sufficient.to_dict(),
+            "flip": self.flip.to_dict(),
+            "certificate": self.certificate.to_dict(),
+        }

@@ -1,0 +1,236 @@
+"""What is proved of one prediction, in numbers and in one paragraph. Texts and bags differ in the words only."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import proof as proofs
+from ..model.attention import shares
+from ..proof import ranges
+from ..proof.tokens import TokenSet
+from ..proof.votes import Ballot
+from .prediction import Prediction
+
+DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted items the range of the probability is given
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What is proved of one prediction; each number is computed when it is first asked for, None where it has no sense.
+
+    Items are tokens or instances: whatever the input is made of and can be deleted.
+    """
+
+    prediction: Prediction
+    votes: Sequence[Ballot]  # one; none: the score is no weighted mean, so items have no votes
+    kept: TokenSet  # the sufficient set
+    gone: TokenSet  # the flip set
+    items: int  # how many there are
+    has_sink: bool  # something votes that cannot be deleted
+    silent: str = ""  # why nothing is proved, if so
+    # over the only rival, if they are known already: the least with the sufficient set, and that without the flip set
+    margins: tuple[float, float] | None = None
+
+    unit: ClassVar[str]  # what items are called, in the plural
+    leaves: ClassVar[str]  # what a deletion must leave where there is no sink
+    covers: ClassVar[str]  # what the proof does not speak of
+
+    @property
+    def label(self) -> Any:
+        return self.prediction.label
+
+    @property
+    def logit(self) -> float:
+        return self.prediction.logit
+
+    @property
+    def probability(self) -> float:
+        return self.prediction.probability
+
+    @property
+    def exact(self) -> bool:
+        """Whether the ranges are exact (two classes) or bounds that contain the truth (more)."""
+        return len(self.prediction.classes) == 2
+
+    @property
+    def ballot(self) -> Ballot | None:
+        """How each item votes."""
+        return self.votes[0] if len(self.votes) else None
+
+    @property
+    def _proved(self) -> Ballot | None:
+        """The votes, where something is proved of them."""
+        return None if self.silent else self.ballot
+
+    @functools.cached_property
+    def _added(self) -> NDArray[Any]:
+        """(T + 1, R) what each item, and last the sink, adds to the margin over each rival."""
+        if self.ballot is None:
+            return np.zeros((0, 0))
+        Q = shares(np.append(self.ballot.log_weight, self.ballot.sink_log_weight))
+        return Q[:, None] * np.vstack([self.ballot.margin, self.ballot.sink_margin])
+
+    def _by_rival(self, votes: NDArray[Any]) -> dict[Any, float]:
+        rivals = [] if self.ballot is None else self.ballot.rivals.tolist()
+        return dict(zip(map(self.prediction.name, rivals), votes.sum(axis=0).tolist(), strict=True))
+
+    @property
+    def support(self) -> dict[Any, float]:
+        """Against each rival, what the items (and the sink) for the label add to its margin."""
+        return self._by_rival(np.maximum(self._added, 0))
+
+    @property
+    def opposition(self) -> dict[Any, float]:
+        """Against each rival, what those against the label take from its margin: less than the support."""
+        return self._by_rival(np.maximum(-self._added, 0))
+
+    @functools.cached_property
+    def keeping(self) -> tuple[float, float] | None:
+        """Least and greatest probability of the label, whatever is deleted outside the sufficient set."""
+        if self._proved is None:
+            return None
+        return proofs.probability_range(proofs.range_keeping(self._proved, self.kept.indices))
+
+    @functools.cached_property
+    def at_least(self) -> float | None:
+        """The least of these probabilities, and, since nothing may be deleted too, never above that of the whole."""
+        if self.margins is not None:
+            margins: Any = self.margins[:1]
+        elif self._proved is not None:
+            margins = ranges.least_keeping(self._proved, self.kept.indices)
+        else:
+            return None
+        return min(ranges.probability_of(margins), self.prediction.probability)
+
+    @functools.cached_property
+    def deleting(self) -> dict[int, tuple[float, float]]:
+        """The same when at most m items are deleted, whichever they are."""
+        if self._proved is None:
+            return {}
+        ends = proofs.ranges_deleting(self._proved, DELETIONS)
+        return {m: proofs.probability_range(both) for m, both in zip(DELETIONS, ends, strict=True)}
+
+    @functools.cached_property
+    def _drop(self) -> ranges.Drop | None:
+        if self._proved is None or not (self.kept.indices or self._proved.has_sink):
+            return None
+        return ranges.drop(self._proved, self.kept.indices)
+
+    @property
+    def attention_outside(self) -> float | None:
+        """delta, the attention outside the sufficient set."""
+        return None if self._drop is None else float(self._drop.delta)
+
+    @property
+    def drop(self) -> float | None:
+        """How far f moves when everything outside the sufficient set goes: delta (f_rest - f_kept).
+
+        Two classes: of the logit; more: of the margin over the first rival.
+        """
+        if self._drop is None:
+            return None
+        fall = float(self._drop.whole[0] - self._drop.kept[0])
+        # margins speak for the label, the logit for the second of two classes
+        return -fall if self.exact and self.prediction.winner == 0 else fall
+
+    @functools.cached_property
+    def probability_after_flip(self) -> float | None:
+        """Of the label, once the flip set is deleted."""
+        if self.gone.status == "none":
+            return None
+        if self.margins is not None:
+            return ranges.probability_of(self.margins[1:])
+        return None if self._proved is None else ranges.probability_without(self._proved, self.gone.indices)
+
+    @property
+    def label_after_flip(self) -> Any:
+        return self.prediction.name(self.gone.label_after)
+
+    @property
+    def tight(self) -> bool:
+        """A comparison hangs on a relative difference below 1e-12."""
+        return self.kept.tight or self.gone.tight
+
+    @functools.cached_property
+    def sentence(self) -> str:
+        if self.silent:
+            return self.silent
+        parts = [*_kept_words(self), *_gone_words(self)]
+        if self.tight:
+            parts.append("To rounding: a comparison hangs on a relative difference below 1e-12.")
+        return " ".join([*parts, self.covers])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "label": self.label,
+            "logit": self.logit,
+            "probability": self.probability,
+            self.unit: self.items,
+            "support": [{"rival": k, "value": v} for k, v in self.support.items()],
+            "opposition": [{"rival": k, "value": v} for k, v in self.opposition.items()],
+            "keeping": None if self.keeping is None else list(self.keeping),
+            "deleting": {str(m): list(both) for m, both in self.deleting.items()},
+            "exact": self.exact,
+            "attention_outside": self.attention_outside,
+            "drop": self.drop,
+            "probability_after_flip": self.probability_after_flip,
+            "label_after_flip": self.label_after_flip,
+            "tight": self.tight,
+            "unit": self.unit,
+            "covers": self.covers,
+            "sentence": self.sentence,
+        }
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.sentence!r})"
+
+
+def _kept_words(c: Proof) -> list[str]:
+    """What the sufficient set does, and that no smaller one does."""
+    kept = c.kept
+    stays = f"it stays {c.label!r} and its probability stays at least {_rounded_down(c.at_least)}."
+    if kept.size == 0:
+        return [f"The label is fixed without any {_one(c)}: whatever is deleted, {stays}"]
+    others = f"whatever other {c.unit} are deleted, {stays}"
+    of_all = f"{kept.size} of {c.items} {c.unit if c.items != 1 else _one(c)}"
+    if kept.status != "minimum":
+        return [
+            f"These {of_all} fix the label against all {len(c.prediction.classes) - 1} rivals: {others}",
+            f"None of them can be left out (at least {kept.lower} are needed).",
+        ]
+    does = f"{of_all} {'fixes' if kept.size == 1 else 'fix'} the label: {others}"
+    return [does, _no_fewer(c, kept.size)] if kept.size > 1 or c.has_sink else [does]
+
+
+def _gone_words(c: Proof) -> list[str]:
+    """What the flip set does, and that no smaller one does."""
+    gone = c.gone
+    if gone.status == "none":
+        return [f"No deletion{'' if c.has_sink else f' that leaves {c.leaves}'} changes the label."]
+    these = f"this {_one(c)}" if gone.size == 1 else f"these {gone.size} {c.unit}"
+    then = f"the probability of {c.label!r} is then {c.probability_after_flip:.2f}"
+    does = f"Deleting {these} makes it {c.label_after_flip!r} ({then})."
+    return [does, _no_fewer(c, gone.size)] if gone.size > 1 else [does]
+
+
+def _one(c: Proof) -> str:
+    return c.unit[:-1]
+
+
+def _no_fewer(c: Proof, size: int) -> str:
+    if size > 2:
+        return f"No {size - 1} {c.unit} do."
+    return "Nothing less does." if size == 1 else f"No single {_one(c)} does."
+
+
+def _rounded_down(probability: float | None) -> str:
+    """Two decimals, rounded down: what is said must be true."""
+    return f"{math.floor((probability or 0.0) * 100) / 100:.2f}"

@@ -1,0 +1,1 @@
+"""The laboratory: the theory of both papers, runnable. The product never imports it."""

@@ -1,0 +1,320 @@
+"""A theorem as an object: what it says, what it supposes, and how far an instance is from breaking it.
+
+A claim is run on instances: known ones, and random ones by seed. Its hypotheses are tested on the instance first; only
+where all of them hold does the conclusion count. The conclusion is one number, the *excess*, which must not exceed the
+tolerance. A counter-instance drops one hypothesis, and there the conclusion must really fail: so the hypothesis is
+needed, and the check is able to fail.
+
+Run the theorems: every claim by its id, and a table of verdicts.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ...base.errors import refusal
+
+I = TypeVar("I")  # noqa: E741  # an instance
+
+ENOUGH = 20  # instances that meet the hypotheses of a claim about random instances
+
+
+@dataclass(frozen=True)
+class Hypothesis(Generic[I]):
+    """A supposition in words, and its test on an instance.
+
+    None means that no test decides it: a hypothesis about all p is established by a sufficient condition, never by
+    sampling. What is observed on such an instance does not count.
+
+    >>> positive = Hypothesis("x is positive", lambda x: x > 0)
+    >>> positive.holds(1.0), positive.holds(-1.0)
+    (True, False)
+    """
+
+    says: str
+    holds: Callable[[I], bool | None]
+
+
+@dataclass(frozen=True)
+class Counter(Generic[I]):
+    """An instance where one hypothesis, named by its words, is dropped and the conclusion fails.
+
+    >>> root = Counter("a negative number", without="x is positive", instance=lambda: -1.0)
+    >>> root.instance()
+    -1.0
+    """
+
+    says: str
+    without: str
+    instance: Callable[[], I]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Generic[I]):
+    id: str
+    says: str  # in our own words
+    source: str  # the paper and the place, or "keytokens" for what is derived here
+    excess: Callable[[I], float]
+    tolerance: float
+    hypotheses: tuple[Hypothesis[I], ...] = ()
+    draw: Callable[[np.random.Generator], I] | None = None  # a random instance
+    seeds: int = 25  # random instances, if not told otherwise
+    known: tuple[Callable[[], I], ...] = ()
+    counters: tuple[Counter[I], ...] = ()
+    notes: str = ""  # what a reader of the verdict should know: a constant that is ours, a number that differs
+
+    def size(self, seeds: int | None = None) -> int:
+        """How many instances there are: the known ones, and so many random ones."""
+        return len(self.known) + (0 if self.draw is None else self.seeds if seeds is None else seeds)
+
+    def instances(self, seeds: int | None = None) -> Iterator[I]:
+        """The known instances, then the random ones; instance k is the same whatever was drawn before it."""
+        for make in self.known:
+            yield make()
+        if self.draw is not None:
+            for seed in range(self.seeds if seeds is None else seeds):
+                yield self.draw(np.random.default_rng([zlib.crc32(self.id.encode()), seed]))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    >>> square = {"id": "x.square", "says": "A square is not negative.", "source": "school", "excess": lambda x: -x * x}
+    >>> claim = Claim(**square, tolerance=0, draw=np.random.Generator.normal)
+    >>> verdict = judge(claim)
+    >>> verdict.sentence, verdict.instances, verdict.hypotheses_met
+    ('holds', 25, 25)
+    """
+
+    id: str
+    says: str
+    source: str
+    instances: int
+    hypotheses_met: int
+    undecided: int  # instances where a hypothesis could not be decided: observed, not counted
+    worst_excess: float  # over the instances that count; -inf without any
+    tolerance: float
+    seconds: float
+    failures: tuple[str, ...] = field(default=())  # why it does not hold, a sentence each
+
+    @property
+    def holds(self) -> bool:
+        return not self.failures
+
+    @property
+    def sentence(self) -> str:
+        if self.failures:
+            return "fails: " + "; ".join(self.failures)
+        if not self.hypotheses_met:
+            return "conclusion observed, hypothesis not decided"
+        return "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON, which has no infinities: an excess over no instance is None."""
+        return {
+            "id": self.id,
+            "says": self.says,
+            "source": self.source,
+            "instances": self.instances,
+            "hypotheses_met": self.hypotheses_met,
+            "undecided": self.undecided,
+            "worst_excess": self.worst_excess if math.isfinite(self.worst_excess) else None,
+            "tolerance": self.tolerance,
+            "holds": self.holds,
+            "verdict": self.sentence,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def judge(claim: Claim[Any], seeds: int | None = None, tick: Callable[[], None] = lambda: None) -> Verdict:
+    """Run a claim on its instances; `tick` is called after each of them."""
+    begin = time.perf_counter()
+    tried = met = undecided = 0
+    worst = observed = -math.inf
+    for instance in claim.instances(seeds):
+        tried += 1
+        standing = _standing(claim, instance)
+        if standing is not False:
+            excess = _number(claim.excess(instance))
+            met, undecided = met + (standing is True), undecided + (standing is None)
+            worst = max(worst, excess) if standing else worst
+            observed = observed if standing else max(observed, excess)
+        tick()
+    failures = [
+        *_too_few(claim, seeds, tried, met, undecided),
+        *([f"the excess {worst:.3g} is above {claim.tolerance:.3g}"] if worst > claim.tolerance else []),
+        *([f"observed an excess of {observed:.3g}"] if observed > claim.tolerance else []),
+        *(complaint for counter in claim.counters if (complaint := _complaint(claim, counter))),
+    ]
+    return Verdict(
+        claim.id,
+        claim.says,
+        claim.source,
+        tried,
+        met,
+        undecided,
+        worst,
+        claim.tolerance,
+        time.perf_counter() - begin,
+        tuple(failures),
+    )
+
+
+def _standing(claim: Claim[I], instance: I) -> bool | None:
+    """Whether all hypotheses hold; None if none fails and one is not decided."""
+    answers = [hypothesis.holds(instance) for hypothesis in claim.hypotheses]
+    if any(answer is not None and not answer for answer in answers):
+        return False
+    return None if None in answers else True
+
+
+def _number(excess: float) -> float:
+    """An excess that is no number is the worst there is."""
+    return math.inf if math.isnan(excess) else float(excess)
+
+
+def _too_few(claim: Claim[Any], seeds: int | None, tried: int, met: int, undecided: int) -> list[str]:
+    """Random claims need enough instances that meet the hypotheses, claims about known instances all of them."""
+    if undecided == tried and tried:
+        return []
+    if claim.draw is None:
+        return [] if met == tried else [f"the hypotheses hold on {met} of {tried} known instances"]
+    needed = min(ENOUGH, claim.size(seeds))
+    return [] if met >= needed else [f"the hypotheses hold on {met} of {tried} instances, fewer than {needed}"]
+
+
+def _complaint(claim: Claim[I], counter: Counter[I]) -> str:
+    """Why a counter-instance is none: it must break the named hypothesis, no other, and the conclusion."""
+    instance = counter.instance()
+    answers = {hypothesis.says: hypothesis.holds(instance) for hypothesis in claim.hypotheses}
+    if counter.without not in answers:
+        return f"{counter.says!r} drops a hypothesis that there is not: {counter.without!r}"
+    if answers.pop(counter.without):
+        return f"{counter.says!r} meets the hypothesis it should drop"
+    others = [says for says, answer in answers.items() if answer is not None and not answer]
+    if others:
+        return f"{counter.says!r} also breaks {others[0]!r}"
+    if not _number(claim.excess(instance)) > claim.tolerance:
+        return f"without {counter.without!r} the conclusion still holds on {counter.says!r}"
+    return ""
+
+
+# one file a family; a file's CLAIMS are in the order of the paper
+FAMILIES = (
+    "max_margin.lemmas",
+    "max_margin.descents",
+    "max_margin.cones",
+    "max_margin.paths",
+    "max_margin.neighbours",
+    "max_margin.converse",
+    "max_margin.joint",
+    "matrices.margins",
+    "matrices.training",
+    "matrices.several",
+    "embeddings.counts",
+    "embeddings.one_step",
+    "embeddings.flows",
+    "embeddings.barriers",
+    "predictions",
+    "matrices.mirrors",
+)
+
+
+def claims(ids: Sequence[str] = ()) -> list[Claim[Any]]:
+    """The claims with these ids, or all of them; an id may be a prefix that ends in a full stop, as in "mm.".
+
+    >>> [claim.id for claim in claims(["kt.flip", "kt.drop-bound"])]
+    ['kt.flip', 'kt.drop-bound']
+    """
+    every = [claim for family in FAMILIES for claim in import_module(f".{family}", __package__).CLAIMS]
+    if not ids:
+        return every
+    chosen = [claim for claim in every if any(_named(claim.id, wanted) for wanted in ids)]
+    for wanted in ids:
+        if not any(_named(claim.id, wanted) for claim in every):
+            known = ", ".join(claim.id for claim in every)
+            raise refusal("verify", "claim", "be the id of a claim", wanted, f"choose among {known}")
+    return chosen
+
+
+def _named(id: str, wanted: str) -> bool:
+    return id == wanted or (wanted.endswith(".") and id.startswith(wanted))
+
+
+@dataclass(frozen=True)
+class Verdicts(Sequence[Verdict]):
+    """The verdicts of a run; shows as a table.
+
+    >>> found = verify(["kt.flip", "kt.contributions"])
+    >>> found.holds, len(found), [verdict.id for verdict in found]
+    (True, 2, ['kt.contributions', 'kt.flip'])
+    """
+
+    rows: tuple[Verdict, ...]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self.rows)
+
+    @property
+    def holds(self) -> bool:
+        return all(verdict.holds for verdict in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"claims": [verdict.to_dict() for verdict in self.rows]}
+
+    def __str__(self) -> str:
+        header = f"{'claim':<22} {'tried':>6} {'met':>6} {'worst excess':>13} {'allowed':>9} {'seconds':>8}  verdict"
+        return "\n".join([header, *map(_line, self.rows), "", self.summary])
+
+    __repr__ = __str__
+
+    @property
+    def summary(self) -> str:
+        failed = [verdict.id for verdict in self.rows if not verdict.holds]
+        tried, met = sum(v.instances for v in self.rows), sum(v.hypotheses_met for v in self.rows)
+        end = f"; failed: {', '.join(failed)}" if failed else ""
+        return f"{len(self.rows) - len(failed)} of {len(self.rows)} claims hold; {met} of {tried} instances count{end}"
+
+
+def _line(v: Verdict) -> str:
+    worst = f"{v.worst_excess:.2e}" if v.hypotheses_met else "-"
+    return (
+        f"{v.id:<22} {v.instances:>6} {v.hypotheses_met:>6} {worst:>13} {v.tolerance:>9.1e} {v.seconds:>8.2f}"
+        f"  {v.sentence}"
+    )
+
+
+def verify(
+    ids: Sequence[str] = (), seeds: int | None = None, tick: Callable[[Verdict | None], None] = lambda verdict: None
+) -> Verdicts:
+    """Judge claims, all of them by default, on `seeds` random instances each (by default as many as each asks for).
+
+    `tick` is called with None after each instance and with the verdict after each claim.
+
+    >>> verify("kt.flip", seeds=20).summary
+    '1 of 1 claims hold; 20 of 20 instances count'
+    """
+    if isinstance(ids, str):
+        ids = [ids]
+    if seeds is not None and seeds < 1:
+        raise refusal("verify", "seeds", "be at least 1", str(seeds))
+    rows = []
+    for claim in claims(ids):
+        rows.append(judge(claim, seeds, lambda: tick(None)))
+        tick(rows[-1])
+    return Verdicts(tuple(rows))

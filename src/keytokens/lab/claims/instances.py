@@ -1,0 +1,253 @@
+"""Problems with known answers: the data of the published experiments, and random ones of the same kind.
+
+Problems of cross-attention with known answers: data of the published experiments, and random ones of the kind.
+
+Self-attention trained by three step rules at once: who turns first.
+
+Runs that the claims on descents look at: steps one by one, and the gradient flow in their stead far out.
+
+What claims of several families need: an answer or none, and a gradient by differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...base.errors import NotSeparable
+from ...model.ragged import Bags, Vector
+from ...training.loop import run
+from ..descent.flow import Flow
+from ..descent.steps import Descent, DescentState, Normalised, Plain, Point, Polyak, Step
+from ..problems.cross_attention import CrossProblem, outer_keys
+from ..problems.losses import Logistic, MarginLoss
+from ..problems.selection_loss import JointProblem, SelectionProblem, scores_of
+from .max_margin.assumptions import can_win, step_limit
+
+# of one_bag: the globally and, with third = 0, the locally optimal max-margin direction; starts (0, y) of both
+GMM = np.array([-10.0, 100.0]) / 101
+LMM = np.array([1.0, 0.0])
+STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
+# fmt: off
+# torch.randn(3, 7, 3)[:, :, :2] after torch.manual_seed(0), in single precision, as the published notebook draws it
+NORMALS = np.array([
+    -1.1258398, -1.1523602, -0.43387884, 0.8487103, -0.31601277, -2.1152194, -1.2633348, 0.3499832, 0.1198415,
+    1.237658, -0.24727815, -1.3526537, 0.5666506, 0.79350835, -1.5550951, -0.3413604, 0.7501895, -0.58549756,
+    0.18347794, 1.3893661, 0.94629836, -0.84367675, 0.03159274, -0.49267697, 0.43969584, 0.112411186,
+    0.44115627, -0.10230965, -0.2896677, 0.052507486, 2.3022053, -1.4688939, -0.5692481, 0.9199714, 1.2898741,
+    -1.4781742, -0.4731198, 1.3252748, -0.54974365, -0.47983426, -1.0669804, 1.1149396,
+], np.float32).reshape(3, 7, 2)
+# fmt: on
+
+
+def one_bag(third: float) -> SelectionProblem:
+    """One input, three tokens: Fig 1(a) with third = 0.9, Fig 1(b) with third = 0."""
+    return SelectionProblem(Bags.of([[[-0.1, 1], [1, 0], [0, 0]]]), np.array([1.0, 0.9, third]))
+
+
+def three_bags() -> SelectionProblem:
+    """Fig 1(c): three inputs with seven tokens, the first of each the best."""
+    x = 0.2 * NORMALS.astype(np.float64)
+    x[:, 0] += [1, 0]
+    x[:, 1:4] += [-1, 1]
+    x[:, 4:] += [-0.5, -0.5]
+    scores = np.full((3, 7), 0.5)
+    scores[:, 0] = 1
+    return SelectionProblem(Bags.of(x), scores.ravel())
+
+
+def two_scores(C: float, loss: MarginLoss | None = None) -> SelectionProblem:
+    """Fig 5: two inputs whose good tokens have scores C and 1."""
+    keys = Bags.of([[[0, 0], [1, 1]], [[0, 0], [1, -1]]])
+    return SelectionProblem(keys, np.array([0.0, C, 0.0, 1.0]), loss or Logistic())
+
+
+def two_limits() -> SelectionProblem:
+    """Fig 8 in spirit: two inputs, two limits (1, 3) and (1, 0)."""
+    return SelectionProblem(Bags.of([[[1, 0], [0, 0]], [[-2, 1], [0, 0]]]), np.array([1.0, 0.0, 1.0, 0.0]))
+
+
+def joint(third: tuple[float, float]) -> JointProblem:
+    """Fig 3: three inputs, each with a zero token and one other."""
+    x = Bags.of([[[0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], third]])
+    return JointProblem(np.array([1.0, -1.0, 1.0]), x, x)
+
+
+def tied(seed: int, n: int = 4, T: int = 5, d: int = 20) -> SelectionProblem:
+    """Random keys; in each input one best token, all others with one score."""
+    rng = np.random.default_rng(seed)
+    keys = rng.normal(size=(n, T, d)) / np.sqrt(d)
+    scores = np.where(np.arange(T) == 0, 1.0, 0.0) * np.ones((n, 1))
+    return SelectionProblem(Bags.of(keys), scores.ravel())
+
+
+def spheres(seed: int, d: int) -> SelectionProblem:
+    """Fig 9: four inputs, six tokens, values (which are the keys) and head uniform on the sphere, random labels."""
+    rng = np.random.default_rng(seed)
+    x, v = rng.normal(size=(4, 6, d)), rng.normal(size=d)
+    bags = Bags.of(x / np.linalg.norm(x, axis=-1, keepdims=True))
+    return SelectionProblem(bags, scores_of(rng.choice([-1, 1], 4), bags, v / np.linalg.norm(v)))
+
+
+# fmt: off
+# torch.randn of (2), (2, 3, 2) and (2, 2) after torch.manual_seed(1), and of (2), (2, 5, 2) and (2, 2) after seed 3,
+# in single precision, as the published notebooks draw them: the head, the tokens and the queries
+SEED_1 = np.array([
+    0.66135216, 0.2669241, 0.06167726, 0.6213173, -0.45190597, -0.16613023, -1.5227685, 0.38168392, -1.0276086,
+    -0.5630528, -0.89229053, -0.058250178, -0.19550958, -0.96563596, 0.42241532, 0.267317, -0.42119515, -0.5107,
+], np.float32)
+SEED_3 = np.array([
+    0.80327606, 0.17483339, 0.6648394, -0.2867803, 1.6205508, -1.596708, 0.40460718, 0.61129963, 0.76039034,
+    -0.03364326, -0.34484532, 0.49365357, -0.07758075, -1.8053645, 0.48511407, 0.20523438, 0.33842817, 1.352754,
+    0.37363538, 0.013416479, 0.7736732, -0.10924352, -0.6779622, -1.0591074, 0.74769664, 0.23891741,
+], np.float32)
+# fmt: on
+
+
+def few_tokens() -> CrossProblem:
+    """Two inputs of three tokens in the plane, about (-1, 0) and (1, 0), labels +1; seed 1, as published."""
+    v, x, z = SEED_1[:2], np.float32(0.3) * SEED_1[2:14].reshape(2, 3, 2), SEED_1[14:].reshape(2, 2)
+    x[:, :, 0] += np.array([[-1], [1]], np.float32)
+    return _in_plane(v, x, z)
+
+
+def more_tokens() -> CrossProblem:
+    """Two inputs of five tokens, the first at (1, 0.5) or (1, -0.5), the others about (-1, 0); seed 3, as published."""
+    v, x, z = SEED_3[:2], np.float32(0.5) * SEED_3[2:22].reshape(2, 5, 2), SEED_3[22:].reshape(2, 2)
+    x[:, 0] = [[1, 0.5], [1, -0.5]]
+    x[:, 1:, 0] -= np.float32(1)
+    return _in_plane(v, x, z)
+
+
+def _in_plane(v: NDArray[Any], x: NDArray[Any], z: NDArray[Any]) -> CrossProblem:
+    values = Bags.of(x.astype(np.float64))
+    units = z / np.linalg.norm(z, axis=1, keepdims=True)
+    return CrossProblem(values, units.astype(np.float64), scores_of(np.ones(2), values, v / np.linalg.norm(v)))
+
+
+def on_sphere(rng: np.random.Generator, *shape: int) -> Vector:
+    """Vectors of length 1, uniform.
+
+    >>> np.linalg.norm(on_sphere(np.random.default_rng(0), 2, 3, 4), axis=-1).round(12).tolist()
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    x = rng.normal(size=shape)
+    return np.asarray(x / np.linalg.norm(x, axis=-1, keepdims=True))
+
+
+def cross_spheres(rng: np.random.Generator, n: int, T: int, d: int, self_attention: bool = False) -> CrossProblem:
+    """Head, tokens and queries uniform on the sphere, labels +-1; or the first token of each input as its query."""
+    v, x, z = on_sphere(rng, d), on_sphere(rng, n, T, d), on_sphere(rng, n, d)
+    values = Bags.of(x)
+    return CrossProblem(values, x[:, 0] if self_attention else z, scores_of(rng.choice([-1, 1], n), values, v))
+
+
+def linear_start(rng: np.random.Generator, d: int, e: int) -> Vector:
+    """Where a linear layer of e inputs begins by default: uniform between +-1/sqrt(e)."""
+    return rng.uniform(-1, 1, (d, e)) / np.sqrt(e)
+
+
+def self_attention(rng: np.random.Generator, n: int, T: int, d: int) -> CrossProblem:
+    """Tokens on the sphere, the first of each input its query; one best token an input, the others of one score."""
+    while True:
+        values = Bags.of(on_sphere(rng, n, T, d))
+        best = rng.integers(T, size=n)
+        scores = np.where(np.arange(T) == best[:, None], 1.0, 0.0).ravel()
+        problem = CrossProblem(values, values.rows[values.starts[:-1]], scores)
+        if can_win(as_one_long_p(problem)):
+            return problem
+
+
+def as_one_long_p(problem: CrossProblem) -> SelectionProblem:
+    """W as one long p."""
+    return SelectionProblem(outer_keys(problem.values, problem.queries), problem.scores, problem.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """Runs from W = 0 with equally many steps: gradient descent, normalised steps, Polyak steps."""
+
+    problem: CrossProblem
+    eta: float  # of gradient descent
+    steps: int = 200
+
+    @cached_property
+    def long(self) -> SelectionProblem:
+        return as_one_long_p(self.problem)
+
+    @cached_property
+    def ends(self) -> list[DescentState]:
+        rules: list[Step] = [Plain(self.eta), Normalised(0.5), Polyak(1e3)]
+        start = np.zeros(self.problem.matrix_shape)
+        return [run(Descent(self.problem, rule), start, self.steps).state for rule in rules]
+
+
+def race_of(rng: np.random.Generator, n: int, T: int, d: int) -> Race:
+    problem = self_attention(rng, n, T, d)
+    return Race(problem, step_limit(as_one_long_p(problem)))
+
+
+def on_the_best(x: Race) -> bool:
+    """Of the fast rules: gradient descent may not have arrived yet."""
+    return all(np.array_equal(state.reading.selected, state.reading.best) for state in x.ends[1:])
+
+
+FAR = 1e6  # a norm that a flow reaches, and no descent
+
+
+def flow_path(problem: SelectionProblem, start: Vector, norm: float, growth: float = 1e3) -> list[Point]:
+    """The gradient flow up to a norm, in long pieces; the path attracts, so its end has more digits than its steps."""
+    seen: list[Point] = []
+    run(Flow(problem, norm, growth=growth, tolerance=1e-4, most_evaluations=1000), start, 100, seen.append)
+    return seen
+
+
+def descent_steps(problem: SelectionProblem, rule: Step, start: Vector, steps: int) -> list[Point]:
+    seen: list[Point] = []
+    run(Descent(problem, rule), start, steps, seen.append)
+    return seen
+
+
+def gaps_along(problem: SelectionProblem, seen: list[Point]) -> Vector:
+    """L - L* along a run, with all digits."""
+    return np.array([float(problem.gap(state.reading).plain) for state in seen])
+
+
+def longest_difference(problem: SelectionProblem) -> float:
+    """D, the length of the longest k_best - k_t."""
+    keys = problem.keys
+    best = keys.chosen(keys.argmax(problem.scores))
+    return float(np.linalg.norm(keys.rows - keys.spread(keys.rows[best]), axis=1).max())
+
+
+Array = NDArray[np.float64]
+Given = ParamSpec("Given")
+Solution = TypeVar("Solution")
+
+
+def solved(solve: Callable[Given, Solution], *given: Given.args, **options: Given.kwargs) -> Solution | None:
+    """The answer of a max-margin problem; None where nothing separates."""
+    try:
+        return solve(*given, **options)
+    except NotSeparable:
+        return None
+
+
+def central_differences(value: Callable[[Array], float], at: Array, h: float = 1e-3) -> Array:
+    """The gradient of a function of an array by central differences of fourth order.
+
+    >>> central_differences(lambda x: float((x**4).sum()), np.array([[1.0, -2.0]])).round(9).tolist()
+    [[4.0, -32.0]]
+    """
+    out = np.zeros_like(at)
+    for place in np.ndindex(at.shape):
+        step = np.zeros_like(at)
+        step[place] = h
+        near, far = (value(at + k * step) - value(at - k * step) for k in (1, 2))
+        out[place] = (8 * near - far) / (12 * h)
+    return out

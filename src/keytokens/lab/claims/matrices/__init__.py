@@ -1,0 +1,1 @@
+"""Claims of papers that follow these two, on attention by a matrix."""

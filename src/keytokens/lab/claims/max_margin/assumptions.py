@@ -1,0 +1,254 @@
+"""What the theorems on max-margin token selection suppose, as tests of an instance; and a loss that is not convex.
+
+Around a locally optimal max-margin direction: the constants that hold in a cone, and points of the cone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ....base.errors import InputError, NotSeparable
+from ....model.ragged import Bags, Index, Vector
+from ...problems.geometry import misalignment
+from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss, Scaled, log_abs
+from ...problems.selection_loss import Reading, SelectionProblem
+from ...selection import Cone, LocalOptimum, cone, has_equal_scores, local_optimum, tight_smoothness
+from ...svm.problem import MarginProblem
+from ...svm.solution import MarginSolution
+from ...svm.solver import solve
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """loss(x) = 1/(1 + exp(x)): strictly decreasing, bounded, not convex; the theorems ask for no more."""
+
+    name: str = "sigmoid"
+
+    def value(self, x: Vector) -> Vector:
+        return np.exp(-np.logaddexp(0, x))
+
+    def slope(self, x: Vector) -> Vector:
+        return -np.exp(self.log_abs_slope(x))
+
+    def log_abs_slope(self, x: Vector) -> Vector:
+        return -np.logaddexp(0, x) - np.logaddexp(0, -x)
+
+    def log_value(self, x: Vector) -> Vector:
+        return -np.logaddexp(0, x)
+
+    def change(self, x: Vector, sign: Vector, log_delta: Vector) -> tuple[Vector, Vector]:
+        # 1/(1 + e^(x+d)) - 1/(1 + e^x) = -(e^d - 1) e^x / (1 + e^(x+d)) / (1 + e^x)
+        delta = sign * np.exp(log_delta)
+        log_expm1 = np.where(np.abs(delta) < 1e-8, log_delta + delta / 2, log_abs(np.expm1(delta)))
+        return -sign, log_expm1 + x - np.logaddexp(0, x + delta) - np.logaddexp(0, x)
+
+
+LOSSES: tuple[MarginLoss, ...] = (Logistic(), Exponential(), Correlation(), Sigmoid())
+
+# The Lipschitz constant of loss' on margins of at least `low`.
+_CURVATURES: dict[str, Callable[[float], float]] = {
+    "logistic": lambda low: 0.25,
+    "exponential": lambda low: float(np.exp(-low)),
+    "correlation": lambda low: 0.0,
+    "sigmoid": lambda low: 1 / (6 * np.sqrt(3)),
+}
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """|loss'| on an interval of margins lies between `least` and `largest`; loss' is `curvature`-Lipschitz there."""
+
+    least: float
+    largest: float
+    curvature: float
+
+
+def slopes(problem: SelectionProblem) -> Slopes:
+    """On the margins that attention can give: between the lowest and the highest score.
+
+    |loss'| of these losses rises up to one point (0 or minus infinity) and falls from there: its least value is at an
+    end, its largest at the end or at 0.
+    """
+    low, high = float(problem.scores.min()), float(problem.scores.max())
+    at = np.exp(problem.loss.log_abs_slope(np.array([low, high, min(max(low, 0.0), high)])))
+    return Slopes(float(at.min()), float(at.max()), _CURVATURES[problem.loss.name](low))
+
+
+def falls(problem: SelectionProblem) -> bool | None:
+    """Whether the loss falls strictly, with a bounded and Lipschitz slope; not decided for losses other than ours."""
+    return True if problem.loss.name in _CURVATURES else None
+
+
+def equal_scores(problem: SelectionProblem) -> bool:
+    """Whether in each input one token is best and all others share one lower score."""
+    try:
+        return has_equal_scores(problem.keys, problem.scores)
+    except InputError:  # two best tokens
+        return False
+
+
+def best_solution(problem: SelectionProblem) -> MarginSolution:
+    """The max-margin problem of the tokens with the largest scores; NotSeparable if no direction lets them win."""
+    return solve(_best_rows(problem))
+
+
+def can_win(problem: SelectionProblem) -> bool:
+    """Whether some direction separates the tokens with the largest scores from the others."""
+    return is_separable(_best_rows(problem))
+
+
+def _best_rows(problem: SelectionProblem) -> MarginProblem:
+    return MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores))
+
+
+def is_separable(rows: MarginProblem) -> bool:
+    """Whether some direction meets all the rows."""
+    try:
+        solve(rows)
+    except NotSeparable:
+        return False
+    return True
+
+
+def step_limit(problem: SelectionProblem) -> float:
+    """1/L, L the smoothness of the loss in p from keys and scores."""
+    bounds = slopes(problem)
+    return 1 / tight_smoothness(problem.keys, problem.scores, bounds.curvature, bounds.largest)
+
+
+def along(problem: SelectionProblem, p: Vector, q: Vector) -> Scaled:
+    """-q'grad L(p), a number that may be below any float."""
+    (down,) = problem.descent(problem.read((p,)), (p,))
+    return Scaled(np.asarray(down.array @ q), down.log_scale)
+
+
+def log_missed(reading: Reading, rows: Index) -> Vector:
+    """(n,) log(1 - s_row) of one token a bag: the logarithm of the sum of the others."""
+    others = reading.log_attention.copy()
+    others[rows] = -np.inf
+    top = reading.bags.max(others)
+    return np.log(reading.bags.sum(np.exp(others - reading.bags.spread(top)))) + top
+
+
+def draw_equal_scores(rng: np.random.Generator, n: int, T: int, d: int) -> SelectionProblem:
+    """Random keys, any of the losses; in each input one best token, which can win, and others of one score."""
+    best = rng.integers(T, size=n)
+    low, gap = rng.normal(size=(n, 1)), rng.uniform(0.1, 2.0, (n, 1))
+    scores = np.where(np.arange(T) == best[:, None], low + gap, low).ravel()
+    loss = LOSSES[rng.integers(len(LOSSES))]
+    while True:
+        problem = SelectionProblem(Bags.of(rng.normal(size=(n, T, d))), scores, loss)
+        if can_win(problem):
+            return problem
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """A problem and a selection, to be judged."""
+
+    problem: SelectionProblem
+    selection: Index
+
+    @cached_property
+    def optimum(self) -> LocalOptimum:
+        """NotSeparable if no direction lets the selection win."""
+        return local_optimum(self.problem.keys, self.problem.scores, self.selection)
+
+    @property
+    def direction(self) -> Vector:
+        """p_mm of the selection, with its length."""
+        return self.optimum.solution.p
+
+    @property
+    def is_locally_optimal(self) -> bool:
+        try:
+            return self.optimum.holds
+        except NotSeparable:
+            return False
+
+    @property
+    def all_have_neighbours(self) -> bool:
+        """Whether each input has a token on the margin."""
+        try:
+            return bool(self.problem.keys.sum(self.optimum.neighbours.astype(np.float64)).all())
+        except NotSeparable:
+            return False
+
+    @cached_property
+    def cone(self) -> Cone:
+        return cone(self.problem.keys, self.problem.scores, self.optimum)
+
+    def holds_in_cone(self, p: Vector, radius: float) -> bool:
+        """Whether cos(p, p_mm) >= 1 - mu and |p| >= radius, up to rounding."""
+        narrow = misalignment(p, self.direction) <= self.cone.mu * (1 + 1e-6)
+        return narrow and float(np.linalg.norm(p)) >= radius * (1 - 1e-9)
+
+    @cached_property
+    def gaps(self) -> Vector:
+        """How far each neighbour's score is below that of its selected token."""
+        keys, scores = self.problem.keys, self.problem.scores
+        return (keys.spread(scores[keys.chosen(self.selection)]) - scores)[self.optimum.neighbours]
+
+    @property
+    def lower(self) -> float:
+        """c: at least c times the mean attention off the selected tokens is the slope towards the cone's vectors."""
+        return slopes(self.problem).least * float(self.gaps.min()) / 8
+
+    @property
+    def upper(self) -> float:
+        """C: ... and at most C times."""
+        return 2 * slopes(self.problem).largest * float(self.gaps.max())
+
+    @property
+    def reach(self) -> float:
+        """The longest k_it - k_iu."""
+        keys = self.problem.keys
+        return max(float(np.linalg.norm(x[:, None] - x, axis=2).max()) for x in (keys[i] for i in range(len(keys))))
+
+    @property
+    def descent_radius(self) -> float:
+        """From here on steps up to 1/L never leave the cone: at least the radius of the cone.
+
+        max(2, 1/delta)/Theta log((2 - mu) C3 T / mu), where C3 is the larger of two constants. One makes it the radius
+        of the cone; the other, C2/L with C2 = (1 - mu) reach^2 C^2 / (Theta c), pays for the length of the steps.
+        """
+        found = self.cone
+        steps = (1 - found.mu) * self.reach**2 * self.upper**2 / (found.margin * self.lower) * step_limit(self.problem)
+        tokens = int(self.problem.keys.sizes.max())
+        far = max(2.0, 1 / found.delta) / found.margin * math.log((2 - found.mu) * steps * tokens / found.mu)
+        return max(found.radius, far)
+
+
+def near(rng: np.random.Generator, axis: Vector, mu: float, size: float) -> Vector:
+    """A vector of a given size with cos(p, axis) = 1 - mu."""
+    unit = axis / np.linalg.norm(axis)
+    aside = rng.normal(size=len(axis))
+    aside -= unit * (unit @ aside)
+    length = np.linalg.norm(aside)
+    if not length:  # in one dimension there is no other direction
+        return size * unit
+    return size * ((1 - mu) * unit + math.sqrt(mu * (2 - mu)) * aside / length)
+
+
+def draw_local(rng: np.random.Generator, n: int, T: int, d: int) -> Local:
+    """Random keys and a random selection with a neighbour in each input.
+
+    It outscores its neighbours, by gaps of different sizes, but not always the other tokens.
+    """
+    loss = LOSSES[rng.integers(len(LOSSES))]
+    while True:
+        keys, selection = Bags.of(rng.normal(size=(n, T, d))), rng.integers(T, size=n)
+        level = rng.normal(size=(n, 1))
+        scores = (level + rng.normal(size=(n, T))).ravel()
+        scores[keys.chosen(selection)] = level.ravel()
+        found = Local(SelectionProblem(keys, scores, loss), selection)
+        if not found.all_have_neighbours:
+            continue
+        neighbours = found.optimum.neighbours
+        scores[neighbours] = keys.spread(level.ravel())[neighbours] - 10 ** rng.uniform(-1.5, 0.5, neighbours.sum())
+        return Local(SelectionProblem(keys, scores, loss), selection)

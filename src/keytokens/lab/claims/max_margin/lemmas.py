@@ -1,0 +1,460 @@
+"""Max-margin token selection, point by point: feasibility, the key lemma, and what the gradient does everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import lambertw
+
+from ....model.ragged import Bags, Index, Vector
+from ...problems.losses import Correlation
+from ...problems.selection_loss import SelectionProblem, scores_of
+from ...selection import score_gap, separating_witness
+from ...svm.problem import MarginProblem
+from ...svm.solver import solve
+from ..claim import Claim, Counter, Hypothesis
+from ..instances import one_bag, solved, two_limits
+from .assumptions import (
+    Local,
+    along,
+    best_solution,
+    can_win,
+    draw_equal_scores,
+    draw_local,
+    equal_scores,
+    falls,
+    log_missed,
+    near,
+)
+
+PAPER = "Max-Margin Token Selection, "
+
+
+# Lemma 2: the best tokens can win ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Values with labels, a head v and a key matrix W: keys W x_it, scores Y_i v'x_it."""
+
+    labels: Vector
+    values: Bags
+    W: Vector
+    v: Vector
+
+    @property
+    def scores(self) -> Vector:
+        return scores_of(self.labels, self.values, self.v)
+
+    @property
+    def best(self) -> Index:
+        return self.values.argmax(self.scores)
+
+    @property
+    def gap(self) -> float:
+        """The least distance of a best score from another of its input."""
+        others = np.ones(len(self.values.rows), np.bool_)
+        others[self.values.chosen(self.best)] = False
+        return score_gap(self.values, self.scores, self.best, others)
+
+    @property
+    def problem(self) -> MarginProblem:
+        return MarginProblem.from_selection(self.values.with_rows(self.values.rows @ self.W.T), self.best)
+
+
+def _draw_head(rng: np.random.Generator) -> Head:
+    n, T, d, m = rng.integers([1, 2, 2, 1], [5, 6, 6, 6])
+    W = rng.normal(size=(m, d))
+    return Head(np.ones(n), Bags.of(rng.normal(size=(n, T, d))), W, W.T @ rng.normal(size=m))
+
+
+def _reaches(head: Head) -> bool:
+    p = np.linalg.lstsq(head.W.T, head.v, rcond=None)[0]
+    return bool(np.linalg.norm(head.W.T @ p - head.v) <= 1e-9 * np.linalg.norm(head.v))
+
+
+def _feasibility(head: Head) -> float:
+    """How far the least margin of (W')^+ v / gap is from 1, and by how much the shortest solution is longer than it."""
+    problem = head.problem
+    shortest = solved(solve, problem)
+    if shortest is None:
+        return np.inf
+    p = separating_witness(head.values, head.W, head.v)
+    size = float(np.linalg.norm(np.linalg.pinv(head.W.T) @ head.v)) / head.gap
+    return max(abs(problem.times(p).min() - 1), abs(np.linalg.norm(p) / size - 1), shortest.norm / size - 1)
+
+
+LABELS = Hypothesis[Head]("all labels are +1", lambda head: bool((head.labels == 1).all()))
+STRICT = Hypothesis[Head]("each input has one best token", lambda head: head.gap > 0)
+RANGE = Hypothesis[Head]("v is in the range of W'", _reaches)
+
+PAIR = [[0.0, 1.0], [0.0, 0.0]]
+
+LEMMA_2 = Claim[Head](
+    id="mm.lemma2",
+    says="With labels +1, one best token an input and v in the range of W', the best tokens can be separated: "
+    "(W')^+ v over the least score gap has the least margin 1, and the max-margin solution is no longer.",
+    source=PAPER + "Lemma 2",
+    excess=_feasibility,
+    tolerance=1e-9,  # rounding of a pseudo-inverse
+    hypotheses=(LABELS, STRICT, RANGE),
+    draw=_draw_head,
+    seeds=100,
+    counters=(
+        Counter(
+            "one bag with either label",
+            LABELS.says,
+            lambda: Head(np.array([1.0, -1.0]), Bags.of([PAIR, PAIR]), np.eye(2), np.array([0.0, 1.0])),
+        ),
+        Counter(
+            "a best token between two that tie with it",
+            STRICT.says,
+            lambda: Head(np.ones(1), Bags.of([[[0.0, 1.0], [1.0, 1.0], [-1.0, 1.0]]]), np.eye(2), np.array([0.0, 1.0])),
+        ),
+        Counter(
+            "keys that do not see the score",
+            RANGE.says,
+            lambda: Head(np.ones(1), Bags.of([PAIR]), np.diag([1.0, 0.0]), np.array([0.0, 1.0])),
+        ),
+    ),
+)
+
+
+# Lemma 3: one token against all others --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """One input with keys (T, d) and scores, at p, probed along q, seen from the token `first`."""
+
+    keys: Vector
+    scores: Vector
+    p: Vector
+    q: Vector
+    first: int
+
+
+def _draw_probe(rng: np.random.Generator) -> Probe:
+    T, d = rng.integers([2, 1], [8, 6])
+    keys, scores, p, q = (rng.normal(size=shape) for shape in ((T, d), T, d, d))
+    # some inputs have two kinds of tokens only, where the bound is nearly attained
+    if rng.random() < 0.3:
+        keys, scores = np.where(np.arange(T)[:, None] == 0, q, -q), (np.arange(T) == 0) + 0.01 * scores
+    return Probe(keys, scores, p * 10 ** rng.uniform(-1, 0.5), q, int(rng.integers(T)))
+
+
+def _key_lemma(probe: Probe) -> float:
+    """(|a'S'gamma - sum_t (a_1 - a_t) s_t (gamma_1 - gamma_t)| - 2 Gamma A (1 - s_1)^2) / (Gamma A (1 - s_1))."""
+    problem = SelectionProblem(Bags.of([probe.keys]), probe.scores, Correlation())
+    covariance = float(along(problem, probe.p, probe.q).plain)  # of the loss -x, minus the gradient is K'S'gamma
+    attention = problem.read((probe.p,)).attention
+    missed = float(np.delete(attention, probe.first).sum())
+    a = probe.keys @ probe.q
+    against_first = float((a[probe.first] - a) * attention @ (probe.scores[probe.first] - probe.scores))
+    size = float(np.ptp(probe.scores) * np.linalg.norm(probe.keys, axis=1).max() * np.linalg.norm(probe.q))
+    return (abs(covariance - against_first) - 2 * size * missed**2) / (size * missed)
+
+
+LEMMA_3 = Claim[Probe](
+    id="mm.lemma3",
+    says="Seen from any token, a'S'gamma is sum_t (a_1 - a_t) s_t (gamma_1 - gamma_t) up to 2 Gamma A (1 - s_1)^2, "
+    "with Gamma the spread of the scores and A = max|k| |q|.",
+    source=PAPER + "Lemma 3",
+    excess=_key_lemma,
+    tolerance=1e-12,  # rounding, beside the first-order term Gamma A (1 - s_1)
+    draw=_draw_probe,
+    seeds=200,
+    known=(
+        # the bound is attained: all other keys are opposite, all other scores equal
+        lambda: Probe(
+            np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]), np.eye(3)[0], np.array([0.7, 0.3]), np.array([2.0, 0]), 0
+        ),
+    ),
+    notes="The difference is (sum_t s_t (a_1 - a_t)) (sum_t s_t (gamma_1 - gamma_t)): the bound holds seen from any "
+    "token, and the known instance attains it.",
+)
+
+
+# Lemma 4: the gradient is against the max-margin direction everywhere -----------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """A problem, and places p to look at."""
+
+    problem: SelectionProblem
+    points: Vector  # (m, d)
+
+
+def _draw_places(rng: np.random.Generator) -> Places:
+    n, T, d = rng.integers([1, 2, 6], [5, 6, 9])
+    problem = draw_equal_scores(rng, n, T, d)
+    solution = best_solution(problem)
+    ways = np.vstack([rng.normal(size=(8, d)), solution.p, -solution.p])
+    return Places(problem, ways * 10 ** rng.uniform(-2, 6, (10, 1)) / np.linalg.norm(ways, axis=1, keepdims=True))
+
+
+def _correlation(places: Places) -> float:
+    """log of the lower bound minus log of -p_mm'grad, at the worst place."""
+    direction = best_solution(places.problem).p
+    return max(_bound_on_slope(places.problem, direction, p) for p in places.points)
+
+
+def _bound_on_slope(problem: SelectionProblem, direction: Vector, p: Vector) -> float:
+    keys, reading = problem.keys, problem.read((p,))
+    slope = along(problem, p, direction)
+    if slope.sign <= 0:
+        return np.inf
+    others = np.ones(len(keys.rows), np.bool_)
+    others[reading.best] = False
+    a = keys.rows @ direction
+    # of each input: the least a_best - a_t, the least score gap
+    ahead, gap = (-keys.max(np.where(others, x - keys.spread(x[reading.best]), -np.inf)) for x in (a, problem.scores))
+    log_slopes = problem.loss.log_abs_slope(reading.margins)
+    each = np.log(ahead * gap) + log_slopes + reading.log_attention[reading.best] + log_missed(reading, reading.best)
+    return float(np.logaddexp.reduce(each) - np.log(len(keys)) - slope.log)
+
+
+EQUAL = Hypothesis[Any]("in each input all tokens but the best share one score", lambda x: equal_scores(x.problem))
+FEASIBLE = Hypothesis[Any]("the best tokens can be separated", lambda x: can_win(x.problem))
+FALLS = Hypothesis[Any]("the loss falls strictly, with a bounded Lipschitz slope", lambda x: falls(x.problem))
+
+LEMMA_4 = Claim[Places](
+    id="mm.lemma4",
+    says="Where all tokens but the best share one score, p_mm'grad L(p) < 0 at every p, near or far: at least the mean "
+    "over inputs of |loss'| times the least margin times the score gap times s_best (1 - s_best).",
+    source=PAPER + "Lemma 4",
+    excess=_correlation,
+    tolerance=1e-8,  # logarithms of about -1e6 are compared
+    hypotheses=(FALLS, EQUAL, FEASIBLE),
+    draw=_draw_places,
+    seeds=60,
+    counters=(
+        Counter(
+            "three scores, far along the locally optimal direction",
+            EQUAL.says,
+            lambda: Places(one_bag(0.0), np.array([[20.0, 0.0]])),
+        ),
+    ),
+)
+
+
+# Lemma 5: with one input the max-margin direction is as steep as any -------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Steepness(Places):
+    pi: float
+
+
+def entropy_gap(T: int) -> float:
+    """w: the largest possible mean of x_t - min x under weights exp(-x_t), t = 2, ..., T; w exp(w) = (T - 2)/e.
+
+    At the maximum one x_t is 0 and all others are 1 + w.
+    """
+    return float(lambertw((T - 2) / np.e).real)
+
+
+def _steep_radius(x: Steepness) -> float:
+    return entropy_gap(int(x.problem.keys.sizes.max())) / (x.pi * best_solution(x.problem).margin)
+
+
+def _draw_steepness(rng: np.random.Generator) -> Steepness:
+    T, d = rng.integers([2, 3], [8, 6])
+    problem, pi = draw_equal_scores(rng, 1, T, d), float(10 ** rng.uniform(-2, 0.5))
+    solution = best_solution(problem)
+    radius = max(_steep_radius(Steepness(problem, np.zeros((0, d)), pi)), 1e-3)
+    away = [near(rng, solution.p, mu, radius) for mu in 10 ** rng.uniform(-6, 0, 6)]
+    ways = np.vstack([rng.normal(size=(4, d)), away])
+    sizes = radius * np.maximum(1, 10 ** rng.uniform(-1, 3, (10, 1)))
+    return Steepness(problem, ways * sizes / np.linalg.norm(ways, axis=1, keepdims=True), pi)
+
+
+def _nearly_attained(share: float = 1.0) -> Steepness:
+    """Keys 0, (-1, 0) and, four times, (-1, -1e4): at the radius, turned by (1 + w)/(1e4 radius), nothing is left over.
+
+    `share` of the radius: below 1 the inequality fails.
+    """
+    T, pi, wide = 6, 0.1, 1e4
+    keys = Bags.of([[[0.0, 0.0], [-1.0, 0.0], *[[-1.0, -wide]] * (T - 2)]])
+    w = entropy_gap(T)
+    radius = share * w / pi
+    turn = (1 + w) / radius / wide
+    points = radius * np.array([[np.cos(turn), np.sin(turn)]])
+    return Steepness(SelectionProblem(keys, np.eye(T)[0]), points, pi)
+
+
+def _steepness(x: Steepness) -> float:
+    """(slope along p) / (slope along p_mm) / (1 + pi) - 1, at the worst place."""
+    solution = best_solution(x.problem)
+    worst = -np.inf
+    for p in x.points:
+        (down,) = x.problem.descent(x.problem.read((p,)), (p,))
+        ours, theirs = (float(down.unit @ way / np.linalg.norm(way)) for way in (solution.p, p))
+        worst = max(worst, theirs / ours / (1 + x.pi) - 1 if ours > 0 else np.inf)
+    return worst
+
+
+ONE = Hypothesis[Any]("there is one input", lambda x: len(x.problem.keys) == 1)
+FAR = Hypothesis[Steepness](
+    "|p| is at least w/(pi Theta)",
+    lambda x: bool((np.linalg.norm(x.points, axis=1) >= _steep_radius(x) * (1 - 1e-12)).all()),
+)
+
+LEMMA_5 = Claim[Steepness](
+    id="mm.lemma5",
+    says="One input, all tokens but the best with one score: from |p| = w/(pi Theta) on, where w exp(w) = (T - 2)/e, "
+    "the descent along p_mm is at least 1/(1 + pi) of that along p.",
+    source="keytokens, after " + PAPER + "Lemma 5",
+    excess=_steepness,
+    tolerance=1e-8,  # rounding of unit vectors far out
+    hypotheses=(ONE, FALLS, EQUAL, FEASIBLE, FAR),
+    draw=_draw_steepness,
+    seeds=60,
+    known=(_nearly_attained,),
+    counters=(
+        Counter(
+            "two inputs, along the locally optimal direction",
+            ONE.says,
+            lambda: Steepness(two_limits(), np.array([[20.0, 0.0]]), 0.5),
+        ),
+        Counter(
+            "three scores, along the locally optimal direction",
+            EQUAL.says,
+            lambda: Steepness(one_bag(0.0), np.array([[50.0, 0.0]]), 0.5),
+        ),
+        Counter("nine tenths of the radius", FAR.says, lambda: _nearly_attained(0.9)),
+    ),
+    notes="The statement is reconstructed from its use in the proof of Theorem 2; the radius is ours, and sharp.",
+)
+
+
+# Lemma 7: the cone around a locally optimal direction -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class InCone(Local):
+    """Points p and probes q of the cone, and the constants if they are known."""
+
+    points: Vector  # (m, d)
+    probes: Vector  # (m, d), as long as p_mm
+    expected: tuple[float, ...] = ()  # Theta, delta, A, mu, R
+
+
+def _draw_in_cone(rng: np.random.Generator) -> InCone:
+    n, T, d = rng.integers([1, 2, 3], [4, 4, 6])
+    return _with_points(rng, draw_local(rng, n, T, d))
+
+
+def _with_points(rng: np.random.Generator, local: Local, expected: tuple[float, ...] = ()) -> InCone:
+    """The axis, the edge and in between, from the radius outwards."""
+    found, axis = local.cone, local.direction
+    shares = np.concatenate([[0, 1, 1, 1], rng.uniform(0, 1, 2)])
+    sizes = found.radius * np.concatenate([[1, 1, 1], 10 ** rng.uniform(0, 3, 3)])
+    points = [near(rng, axis, found.mu * share, size) for share, size in zip(shares, sizes, strict=True)]
+    probes = [near(rng, axis, found.mu * share, 1 / found.margin) for share in shares[::-1]]
+    return InCone(local.problem, local.selection, np.array(points), np.array(probes), expected)
+
+
+def _figure_1b(scale: float = 1.0) -> InCone:
+    """Theta, delta, A, mu and R for the data of the figure; longer keys make Theta larger, p shorter."""
+    problem = one_bag(0.0)
+    keys = problem.keys.with_rows(scale * problem.keys.rows)
+    local = Local(SelectionProblem(keys, problem.scores), np.array([1]))
+    return _with_points(np.random.default_rng(0), local, (scale, 0.05, 1.00499, 3.094e-4, 107.36 / scale))
+
+
+def _two_bags() -> InCone:
+    """The bag of the figure and another with a smaller gap, fewer tokens and all of them neighbours."""
+    keys = Bags.of([[[-0.1, 1], [1, 0], [0, 0]], [[-0.5, 0], [0.5, 0]]])
+    local = Local(SelectionProblem(keys, np.array([0.7, 0.6, -0.3, 0.1, 0.5])), np.array([1, 1]))
+    return _with_points(np.random.default_rng(0), local, (1.0, 0.05, 1.00499, 3.094e-4, 123.575))
+
+
+def _opposite() -> InCone:
+    """Two opposite keys: no token but neighbours, delta is infinite; R = log 64."""
+    problem = SelectionProblem(Bags.of([[[1.0, 0.0], [-1.0, 0.0]]]), np.array([1.0, 0.0]))
+    expected = (2.0, np.inf, 0.5, 0.125, float(np.log(64)))
+    return _with_points(np.random.default_rng(0), Local(problem, np.array([0])), expected)
+
+
+def _cone_excess(x: InCone) -> float:
+    return max(_wrong_constants(x), *(_outside_bounds(x, p) for p in x.points))
+
+
+def _wrong_constants(x: InCone) -> float:
+    found = (x.cone.margin, x.cone.delta, x.cone.size, x.cone.mu, x.cone.radius)
+    pairs = zip(found, x.expected, strict=bool(x.expected))
+    return max((abs(a / b - 1) - 2e-4 for a, b in pairs if a != b), default=-np.inf)  # four digits
+
+
+def _outside_bounds(x: InCone, p: Vector) -> float:
+    """Logarithms: c Q <= -q'grad <= C Q, |grad| <= reach C Q and Q <= T exp(-|p| Theta/2)."""
+    keys, reading = x.problem.keys, x.problem.read((p,))
+    (down,) = x.problem.descent(reading, (p,))
+    slopes = x.probes @ down.array
+    if slopes.min() <= 0:
+        return np.inf
+    log_missed_mean = float(np.logaddexp.reduce(log_missed(reading, keys.chosen(x.selection))) - np.log(len(keys)))
+    shares = np.log(slopes) + down.log_scale - log_missed_mean
+    return float(
+        max(
+            np.log(x.lower) - shares.min(),
+            shares.max() - np.log(x.upper),
+            down.log - np.log(x.reach * x.upper) - log_missed_mean,
+            log_missed_mean - np.log(keys.sizes.max()) + np.linalg.norm(p) * x.cone.margin / 2,
+        )
+    )
+
+
+def _all_in_cone(x: InCone) -> bool | None:
+    """Not decided where there is no cone."""
+    if not x.is_locally_optimal:
+        return None
+    theta = x.cone.margin
+    return all(x.holds_in_cone(p, x.cone.radius) for p in x.points) and all(
+        x.holds_in_cone(q, 1 / theta) for q in x.probes
+    )
+
+
+def _crowded() -> InCone:
+    """The second input is ahead by 1.001, no neighbour, but its other token scores 100 times as much."""
+    keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [-1.001, 0.0]]])
+    local = Local(SelectionProblem(keys, np.array([1.0, 0.0, 0.0, 100.0]), Correlation()), np.array([0, 0]))
+    return _with_points(np.random.default_rng(0), local)
+
+
+def _turned(degrees: float) -> InCone:
+    angle, inside = np.radians(degrees), _figure_1b()
+    points = 1.01 * inside.cone.radius * np.array([[np.cos(angle), np.sin(angle)]])
+    return InCone(inside.problem, inside.selection, points, inside.probes)
+
+
+LOCAL = Hypothesis[Any]("the selection is locally optimal", lambda x: x.is_locally_optimal)
+NEIGHBOURS = Hypothesis[Any]("each input has a token on the margin", lambda x: x.all_have_neighbours)
+INSIDE = Hypothesis[InCone]("the points lie in the cone", _all_in_cone)
+
+LEMMA_7 = Claim[InCone](
+    id="mm.lemma7",
+    says="In the cone of width mu and radius R around a locally optimal direction no point is stationary: for every q "
+    "of the cone as long as p_mm, c Q <= -q'grad <= C Q with Q the mean attention off the selected tokens, and "
+    "|grad| <= max|k_t - k_u| C Q with Q <= T exp(-|p| Theta/2).",
+    source=PAPER + "Lemma 7",
+    excess=_cone_excess,
+    tolerance=0.0,  # the constants leave room for rounding
+    hypotheses=(FALLS, LOCAL, NEIGHBOURS, INSIDE),
+    draw=_draw_in_cone,
+    seeds=40,
+    known=(_figure_1b, lambda: _figure_1b(3.0), _two_bags, _opposite),
+    counters=(
+        Counter("a second input without neighbours and with a high score behind", NEIGHBOURS.says, _crowded),
+        Counter("eight degrees off the axis", INSIDE.says, lambda: _turned(8.0)),
+    ),
+    notes="The constants speak of inputs that have a neighbour; that each has one is our condition, and a "
+    "counter-instance shows that it is needed.",
+)
+
+
+CLAIMS: tuple[Claim[Any], ...] = (LEMMA_2, LEMMA_3, LEMMA_4, LEMMA_5, LEMMA_7)

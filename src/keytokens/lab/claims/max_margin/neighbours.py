@@ -1,0 +1,374 @@
+"""The loss far out along a direction: which tokens decide its sign, and from which radius on they do.
+
+E(p) = L(p) - L with all attention on a selection. For a token t with row a_t = k_selected - k_t and score gap g_t =
+gamma_selected - gamma_t, the attention is s_t <= exp(-a_t'p), and s_t >= exp(-a_t'p) / T where the selection leads.
+With low <= |loss'| <= high on the range of the scores,
+(1/n) (low sum+ s_t g_t - high sum- s_t |g_t|) <= E(p) <= (1/n) (high sum+ s_t g_t - low sum- s_t |g_t|),
+sum+ over positive and sum- over negative gaps. So the tokens nearest to the selected ones decide, once R is large.
+
+What directional neighbours decide: who wins of two directions, where the loss is least; how many there can be.
+
+"For large R" is made explicit: the radius from which on the leading tokens decide is computed (`leading`). These
+constants are ours, the statements the paper's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....model.ragged import Bags, Index, Vector
+from ...problems.losses import Scaled
+from ...problems.selection_loss import SelectionProblem
+from ...selection import ON_THE_MARGIN, directional_neighbours, in_general_position
+from ...svm.problem import MarginProblem
+from ...svm.solver import solve
+from .. import instances as known
+from ..claim import Claim, Counter, Hypothesis
+from .assumptions import slopes
+from .paths import random_problem
+
+
+def unit(x: Vector) -> Vector:
+    return np.asarray(x / np.linalg.norm(x), np.float64)
+
+
+def beyond(begin: float) -> list[float]:
+    """Radii at which "from this radius on" is tried."""
+    return [begin, 3 * begin, 10 * begin]
+
+
+def compared(x: Scaled, y: Scaled) -> float:
+    """(x - y) / max(|x|, |y|), a number in [-2, 2] whatever the scales; 0 if both are 0.
+
+    >>> round(compared(Scaled(np.array(1.0), -2000.0), Scaled(np.array(3.0), -2000.0)), 9)  # 1/3 - 1
+    -0.666666667
+    """
+    top = max(x.log, y.log)
+    if top == -math.inf:
+        return 0.0
+    return x.sign * math.exp(x.log - top) - y.sign * math.exp(y.log - top)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """How far behind the selected tokens the others are, seen along a direction.
+
+    Selected are given tokens, or those that lead; of tokens that tie for the lead, the best scored.
+    """
+
+    problem: SelectionProblem
+    direction: Vector  # of length 1
+    given: Index | None = None  # rows
+
+    @cached_property
+    def chosen(self) -> Index:
+        """(n,) rows of the selected tokens."""
+        if self.given is not None:
+            return self.given
+        keys, a = self.problem.keys, self.problem.keys.rows @ self.direction
+        leads = a >= keys.spread(keys.max(a)) - 1e-12 * (1 + np.abs(a).max())
+        return keys.starts[:-1] + keys.argmax(np.where(leads, self.problem.scores, -np.inf))
+
+    @property
+    def selection(self) -> Index:
+        return self.chosen - self.problem.keys.starts[:-1]
+
+    @cached_property
+    def others(self) -> Index:
+        return np.delete(np.arange(len(self.problem.scores)), self.chosen)
+
+    @cached_property
+    def rows(self) -> Vector:
+        """(m, d) k_selected - k_t of all other tokens."""
+        keys = self.problem.keys
+        return keys.rows[self.chosen[keys.bag[self.others]]] - keys.rows[self.others]
+
+    @cached_property
+    def gaps(self) -> Vector:
+        """(m,) gamma_selected - gamma_t."""
+        scores = self.problem.scores
+        return scores[self.chosen[self.problem.keys.bag[self.others]]] - scores[self.others]
+
+    @cached_property
+    def margins(self) -> Vector:
+        return self.rows @ self.direction
+
+    @property
+    def margin(self) -> float:
+        return float(self.margins.min())
+
+    @cached_property
+    def near(self) -> NDArray[np.bool_]:
+        """(m,) the directional neighbours: tokens that attain the margin."""
+        return self.margins <= self.margin + ON_THE_MARGIN * max(1.0, abs(self.margin))
+
+    @property
+    def step(self) -> float:
+        """How much further the next tokens are behind; inf if all are neighbours."""
+        return float(self.margins[~self.near].min(initial=math.inf)) - self.margin
+
+    @property
+    def least_gap(self) -> float:
+        """The least |gap| of a neighbour that does not tie in score; of any token, if all neighbours tie."""
+        gaps = np.abs(self.gaps)
+        telling = self.near & (gaps > 0)
+        return float(gaps[telling if telling.any() else gaps > 0].min())
+
+    @property
+    def reach(self) -> float:
+        """The longest row: moving p by x changes no margin by more than x times this."""
+        return float(np.linalg.norm(self.rows, axis=1).max())
+
+    @property
+    def log_everything(self) -> float:
+        """log of what |E| cannot exceed beside exp(-(least margin) R): high (T - 1) (largest gap)."""
+        tokens = int(self.problem.keys.sizes.max())
+        return math.log(slopes(self.problem).largest * (tokens - 1) * float(np.abs(self.gaps).max()))
+
+    @property
+    def log_neighbour(self) -> float:
+        """log of what one neighbour alone brings beside exp(-margin R): low (least gap) / (n T)."""
+        keys = self.problem.keys
+        return math.log(slopes(self.problem).least * self.least_gap / (len(keys) * int(keys.sizes.max())))
+
+    def radius(self, rate: float) -> float:
+        """From here on one neighbour outweighs four times everything that is smaller by exp(-rate R)."""
+        return max(1.0, (math.log(4) + self.log_everything - self.log_neighbour) / rate)
+
+    def change(self, p: Vector) -> Scaled:
+        """E(p)."""
+        return self.problem.read((p,)).excess(self.chosen)
+
+
+# --- Lemmas 8 and 9: two directions, one direction --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TwoDirections:
+    problem: SelectionProblem
+    p: Vector
+    q: Vector
+    higher: bool  # whether the neighbour of q has a higher score than the selected token
+
+    @cached_property
+    def views(self) -> tuple[View, View]:
+        return View(self.problem, self.p), View(self.problem, self.q)
+
+
+def _two_directions(rng: np.random.Generator) -> TwoDirections:
+    problem = random_problem(rng, 2, 5)
+    keys, d = problem.keys, problem.keys.dim
+    while True:
+        p = unit(rng.normal(size=d))
+        q = unit(p + 0.3 * rng.normal(size=d))
+        first, second = View(problem, p), View(problem, q)
+        if np.array_equal(first.chosen, second.chosen) and abs(first.margin - second.margin) > 1e-2:
+            break
+    if second.margin > first.margin:
+        first, second = second, first
+    higher = bool(rng.integers(2))
+    scores = problem.scores.copy()
+    for view, sign in ((first, -1), (second, 1 if higher else -1)):  # the second has the last word
+        near = view.others[view.near]
+        size = 0.1 + np.abs(scores[near] - scores[view.chosen[keys.bag[near]]])
+        scores[near] = scores[view.chosen[keys.bag[near]]] + sign * size
+    moved = SelectionProblem(keys, scores, problem.loss)
+    return TwoDirections(moved, first.direction, second.direction, higher)
+
+
+def _neighbours_decide(pair: TwoDirections) -> bool:
+    first, second = pair.views
+    gaps = second.gaps[second.near]
+    if pair.higher:
+        return len(gaps) == 1 and bool(gaps[0] < 0)
+    return bool((gaps > 0).all() and (first.gaps[first.near] > 0).all())
+
+
+def _lower_loss(pair: TwoDirections) -> float:
+    """E at R p against E at R q, relative to the larger: below 0 for the direction that should win."""
+    first, second = pair.views
+    lead = abs(first.margin - second.margin)
+    begin = second.radius(min(second.step, lead))
+    sign = -1 if pair.higher else 1
+    at = ((first.change(R * pair.p), second.problem.read((R * pair.q,)).excess(first.chosen)) for R in beyond(begin))
+    return max(sign * compared(a, b) for a, b in at)
+
+
+def _swapped() -> TwoDirections:
+    """One input with keys (1, 0) and 0: the direction (1, 0) has the larger margin, but is called q."""
+    problem = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
+    return TwoDirections(problem, np.array([0.6, 0.8]), np.array([1.0, 0.0]), False)
+
+
+def _bad_neighbour() -> TwoDirections:
+    """Keys (1, 0) and 0, and the neighbour 0 scores more."""
+    problem = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([0.0, 1.0]))
+    return TwoDirections(problem, np.array([1.0, 0.0]), np.array([0.6, 0.8]), False)
+
+
+def _other_tokens() -> TwoDirections:
+    """p has the larger margin and selects the worse token."""
+    problem = SelectionProblem(Bags.of([[[2.0, 0.0], [-1.0, 1.5], [0.0, 0.0]]]), np.array([1.0, 2.0, 0.0]))
+    return TwoDirections(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
+
+
+_SAME_TOKENS: Hypothesis[TwoDirections] = Hypothesis(
+    "both directions select the same tokens, each alone in the lead",
+    lambda pair: np.array_equal(pair.views[0].chosen, pair.views[1].chosen) and min(v.margin for v in pair.views) > 0,
+)
+_SMALLER_MARGIN: Hypothesis[TwoDirections] = Hypothesis(
+    "q has the smaller margin", lambda pair: pair.views[1].margin < pair.views[0].margin
+)
+_NEIGHBOURS: Hypothesis[TwoDirections] = Hypothesis(
+    "all neighbours of both score less than the selected tokens, or q has one neighbour and that scores more",
+    _neighbours_decide,
+)
+
+
+def _good_neighbours(rng: np.random.Generator) -> View:
+    """A direction, perhaps a max-margin one with several neighbours, all of which score more than what it selects."""
+    problem = random_problem(rng, 2, 5)
+    keys, d = problem.keys, problem.keys.dim
+    view = View(problem, unit(rng.normal(size=d)))
+    if rng.integers(2):
+        view = View(problem, unit(solve(MarginProblem.from_selection(keys, view.selection)).p))
+    scores = problem.scores.copy()
+    near = view.others[view.near]
+    lead = scores[view.chosen[keys.bag[near]]]
+    scores[near] = lead + 0.1 + np.abs(scores[near] - lead)
+    return View(SelectionProblem(keys, scores, problem.loss), view.direction)
+
+
+def _finite_minimum(view: View) -> float:
+    """E(R p) < 0 from the radius on; and far out in the cone nothing is as low as at that radius."""
+    begin = view.radius(view.step) if math.isfinite(view.step) else 1.0
+    p, zero = view.direction, Scaled(np.zeros(()), 0.0)
+    negative = max(compared(view.change(R * p), zero) for R in beyond(begin))
+    depth = view.change(begin * p)
+    # at R u with |u - p| <= margin / (2 reach) all margins are at least x = R margin / 2, so |E| <= everything exp(-x)
+    wide, half = view.margin / (2 * view.reach), view.margin / 2
+    far = (view.log_everything - depth.log) / half
+    rng = np.random.default_rng(0)
+    ways = [p, *(p + wide * unit(row) for row in rng.normal(size=(20, len(p)))), *_towards(view, wide)]
+    points = (factor * max(far, begin) * way for way in ways for factor in (1.01, 2.0))
+    return max(negative, *(compared(depth, view.change(point)) for point in points))
+
+
+def _towards(view: View, wide: float) -> list[Vector]:
+    """Towards each neighbour: where its attention, and with it the gain, is largest."""
+    return [view.direction - wide * unit(row) for row in view.rows[view.near]]
+
+
+_ALL_HIGHER: Hypothesis[View] = Hypothesis(
+    "all directional neighbours score more than the selected tokens",
+    lambda view: bool((view.gaps[view.near] < 0).all()),
+)
+_ALONE: Hypothesis[View] = Hypothesis("each selected token is alone in the lead", lambda view: view.margin > 0)
+
+
+# --- Lemma 10: how many neighbours there can be ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """Keys and one selected token of each bag, which some direction selects."""
+
+    keys: Bags
+    selection: Index
+
+
+def _tokens(rng: np.random.Generator) -> Tokens:
+    n, T, d = int(rng.integers(1, 4)), int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    n = max(n, -(-(d + 1) // (T - 1)))  # more other tokens than dimensions
+    keys = Bags.of(rng.normal(size=(n, T, d)))
+    return Tokens(keys, keys.argmax(keys.rows @ rng.normal(size=d)))
+
+
+def _most_neighbours(tokens: Tokens) -> float:
+    """The most neighbours of any direction, less d; and whether they are those that attain the margin.
+
+    A direction with margin 1 and d or more neighbours solves a_t'q = 1 for d independent rows: all such are tried.
+    """
+    problem = MarginProblem.from_selection(tokens.keys, tokens.selection)
+    A = problem.rows(np.arange(len(problem)))
+    d = problem.dim
+    some = np.array(list(itertools.combinations(range(len(A)), d)))
+    some = some[np.abs(np.linalg.det(A[some])) > 1e-9]
+    corners = np.linalg.solve(A[some], np.ones((len(some), d, 1)))[..., 0]
+    inside = corners[(corners @ A.T >= 1 - 1e-9).all(axis=1)]
+    excesses = []
+    for q in inside:
+        found = directional_neighbours(tokens.keys, np.zeros(len(tokens.keys.rows)), q)
+        count = int(found.neighbours.sum())
+        excesses += [count - d, abs(count - int((A @ q <= 1 + 1e-6).sum())), abs(found.margin - 1)]
+    return float(max(excesses))
+
+
+def _in_a_row() -> Tokens:
+    """Three tokens on a line behind the selected one: (1, 0) has three neighbours in two dimensions."""
+    return Tokens(Bags.of([[[0.0, 0.0], [-1.0, 1.0], [-1.0, 0.0], [-1.0, -1.0]]]), np.array([0]))
+
+
+_GENERAL: Hypothesis[Tokens] = Hypothesis(
+    "the rows (selected - other token) are in general position",
+    lambda tokens: in_general_position(tokens.keys, tokens.selection),
+)
+
+
+CLAIMS: tuple[Claim[Any], ...] = (
+    Claim(
+        id="mm.lemma8",
+        says="Of two directions that select the same tokens, the one with the larger margin has the lower loss far out "
+        "if all neighbours score less; a direction whose one neighbour scores more has a lower loss than one with a "
+        "larger margin.",
+        source="Max-Margin Token Selection, Lemma 8",
+        hypotheses=(_SAME_TOKENS, _SMALLER_MARGIN, _NEIGHBOURS),
+        excess=_lower_loss,
+        tolerance=0.0,
+        draw=_two_directions,
+        seeds=60,
+        counters=(
+            Counter("p and q swapped", _SMALLER_MARGIN.says, _swapped),
+            Counter("the neighbour scores more", _NEIGHBOURS.says, _bad_neighbour),
+            Counter("p selects a worse token", _SAME_TOKENS.says, _other_tokens),
+        ),
+        notes="The radius from which on it holds is ours.",
+    ),
+    Claim(
+        id="mm.lemma9",
+        says="If all directional neighbours score more than the selected tokens, the loss along the direction comes to "
+        "its limit from below, so in a cone around it the minimum is at a finite point.",
+        source="Max-Margin Token Selection, Lemma 9",
+        hypotheses=(_ALONE, _ALL_HIGHER),
+        excess=_finite_minimum,
+        tolerance=0.0,
+        draw=_good_neighbours,
+        seeds=60,
+        counters=(
+            Counter(
+                "the neighbour scores less",
+                _ALL_HIGHER.says,
+                lambda: View(SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0])), known.LMM),
+            ),
+        ),
+        notes="The radius and the width of the cone are ours.",
+    ),
+    Claim(
+        id="mm.lemma10",
+        says="For keys in general position no direction has more than d directional neighbours.",
+        source="Max-Margin Token Selection, Lemma 10",
+        hypotheses=(_GENERAL,),
+        excess=_most_neighbours,
+        tolerance=1e-9,  # the number d is attained; the margin is 1 but for rounding
+        draw=_tokens,
+        seeds=60,
+        counters=(Counter("three tokens in a row", _GENERAL.says, _in_a_row),),
+    ),
+)

@@ -1,0 +1,446 @@
+"""What is proved of one prediction, against the truth by enumeration: two scalars, contributions, formal sets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ...model.attention import Parameters, evaluate, scores
+from ...model.blocks import Block
+from ...model.embeddings import embed
+from ...model.losses import Logistic
+from ...proof.occurrences import Counts, phi
+from ...proof.phrase import Sentence
+from ...proof.ranges import drop
+from ...proof.tokens import flip, sufficient
+from ...proof.votes import Ballot
+from ...proof.words import flip_words
+from ..problems.embeddings import pull_back
+from .claim import Claim, Counter, Hypothesis
+
+Array = NDArray[Any]
+HERE = "keytokens"
+
+
+# --- two scalars -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Sequences of tokens with labels, and a model with embeddings; perhaps `cls` attends to itself, a sink."""
+
+    sequences: Array  # (n, T) tokens
+    y: Array  # (n,) 0 or 1
+    E: Array
+    p: Array
+    v: Array
+    cls: Array | None
+
+    @property
+    def counts(self) -> sparse.csr_matrix:
+        n, T = self.sequences.shape
+        rows = np.repeat(np.arange(n), T)
+        shape = (n, len(self.E))
+        return sparse.csr_matrix((np.ones(n * T), (rows, self.sequences.ravel())), shape=shape)
+
+    @property
+    def theta(self) -> Parameters:
+        a, b = self.E @ self.p, (self.E @ self.v)[None]
+        if self.cls is None:
+            return Parameters(a, b, np.zeros(1), np.zeros(1))
+        c = np.array([self.cls @ self.v])
+        return Parameters(a, b - c, c, np.zeros(1), float(self.cls @ self.p))
+
+    def logits(self, E: Array, p: Array, v: Array) -> Array:
+        """f position by position: softmax(p'E_X')E_X v; `cls` stays as it is."""
+        a, b = E[self.sequences] @ p, E[self.sequences] @ v
+        if self.cls is not None:
+            own = np.ones((len(a), 1))
+            a, b = np.hstack([a, own * (self.cls @ self.p)]), np.hstack([b, own * (self.cls @ self.v)])
+        attention = np.exp(a - a.max(axis=1, keepdims=True))
+        return np.asarray(np.sum(attention * b, axis=1) / attention.sum(axis=1))
+
+    def loss(self, E: Array, p: Array, v: Array) -> float:
+        sign = np.where(self.y == 1, 1.0, -1.0)
+        return float(np.logaddexp(0, -sign * self.logits(E, p, v)).sum())
+
+
+def _embedded(rng: np.random.Generator) -> Embedded:
+    """Every third one has a token of a very low logit, so that one shift for all documents would underflow."""
+    n, T, V, d = rng.integers(2, 8), rng.integers(1, 9), rng.integers(2, 12), rng.integers(2, 6)
+    sequences, y = rng.integers(0, V, (n, T)), rng.integers(0, 2, n)
+    E, p, v = rng.normal(size=(V, d)), rng.normal(size=d), rng.normal(size=d)
+    if rng.random() < 1 / 3:
+        E[0] -= 700 * p / (p @ p)
+        sequences[0] = 0
+    return Embedded(sequences, y, E, p, v, rng.normal(size=d) if rng.random() < 0.5 else None)
+
+
+def _two_scalars(one: Embedded) -> float:
+    """Differences of f (also after `embed`), of the loss, and of its gradient."""
+    C, where = one.counts, (one.E, one.p, one.v)
+    truth, loss, n = one.logits(*where), one.loss(*where), len(one.y)
+    found = evaluate(Block.of(C), one.y, np.ones(n), Logistic(), one.theta)
+    gradient = pull_back(found, one.E, one.p, one.v[None])
+    return max(
+        _off(scores(C, one.theta)[0], truth),
+        _off(embed(one.theta, 4).scores(C), truth),
+        _off(found.loss, loss),
+        *(_slope_off(one, k, slope) for k, slope in enumerate(gradient)),
+    )
+
+
+def _off(found: Any, truth: Any) -> float:
+    return float(np.max(np.abs(found - truth) / (1 + np.abs(truth))))
+
+
+def _slope_off(one: Embedded, k: int, slope: Array) -> float:
+    """A derivative along a fixed direction of E, p or v, by central differences of the loss position by position."""
+    where = [one.E, one.p, one.v]
+    direction = np.cos(np.arange(where[k].size)).reshape(where[k].shape)
+    h = 1e-5
+
+    def loss(step: float) -> float:
+        moved = list(where)
+        moved[k] = where[k] + step * direction
+        return one.loss(*moved)
+
+    central = (loss(h) - loss(-h)) / (2 * h)
+    return _off(np.sum(slope.reshape(direction.shape) * direction), central) * 1e-3  # they have half the digits
+
+
+# --- one document ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """One document with small whole numbers, so that ties are frequent and sums are exact. Usually one head."""
+
+    weights: Array  # (H, T) how much each head weighs each token
+    values: Array  # (T, K) class scores, the intercept in them
+    sink: int  # weight of the sink, 0 for none
+    intercepts: Array  # (K,)
+
+    @property
+    def tokens(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def kept(self) -> Array:
+        """(2^T, T) every sub-document, nothing kept first, everything last."""
+        return (np.arange(2**self.tokens)[:, None] >> np.arange(self.tokens)) & 1
+
+    @cached_property
+    def labels(self) -> Array:
+        """(2^T,) class of each sub-document: the mean over the heads of their weighted means; -1 for none."""
+        scores = np.zeros((len(self.kept), self.values.shape[1]))
+        for weights in self.weights:
+            total = self.kept @ weights + self.sink
+            votes = self.kept @ (weights[:, None] * self.values) + self.sink * self.intercepts
+            scores += votes / np.maximum(total, 1)[:, None] if len(self.weights) > 1 else votes
+        empty = (self.kept.sum(axis=1) == 0) & (self.sink == 0)
+        return np.where(empty, -1, np.argmax(scores, axis=1))
+
+    @property
+    def label(self) -> int:
+        return int(self.labels[-1])
+
+    @property
+    def ballot(self) -> Ballot:
+        """The votes. Several heads have none; the mean of their contributions is what one would take for them."""
+        shares = self.weights / (self.weights.sum(axis=1, keepdims=True) + self.sink)
+        weight = self.weights[0] if len(self.weights) == 1 else shares.mean(axis=0)
+        sink = math.log(self.sink) if self.sink else -math.inf
+        return Ballot.of(np.log(weight), self.values, self.label, sink, self.intercepts)
+
+    def keeps_label(self, held: Array) -> bool:
+        """Whether every sub-document that holds these tokens has the label (or none at all)."""
+        inside = (self.kept[:, held] == 1).all(axis=1)
+        return bool(np.isin(self.labels[inside], [self.label, -1]).all())
+
+    @cached_property
+    def fewest_kept(self) -> int:
+        least = 0 if self.sink else 1
+        sizes = self.kept.sum(axis=1)
+        return min(
+            int(size)
+            for held, size in zip(self.kept, sizes, strict=True)
+            if size >= least and self.keeps_label(np.flatnonzero(held))
+        )
+
+    @cached_property
+    def fewest_deleted(self) -> int | None:
+        changed = ~np.isin(self.labels, [self.label, -1])
+        sizes = self.tokens - self.kept.sum(axis=1)
+        return int(sizes[changed].min()) if changed.any() else None
+
+
+def _page(rng: np.random.Generator, heads: int = 1) -> Page:
+    tokens, classes = int(rng.integers(1, 8)), int(rng.integers(2, 5))
+    values = rng.integers(-3, 4, (tokens, classes))
+    intercepts = rng.integers(-1, 2, classes)
+    if classes == 2:
+        values[:, 0], intercepts[0] = 0, 0
+    sink = int(rng.integers(0, 2) * rng.integers(1, 4))
+    return Page(rng.integers(1, 5, (heads, tokens)), values + intercepts, sink, intercepts)
+
+
+def _two_heads(broken: str) -> Page:
+    """A document with two heads where votes mislead, found by looking for one: seed 0, 1, ..."""
+    claimed = {"sufficient": _sufficient, "flip": _flip}[broken]
+    for seed in range(1000):
+        page = _page(np.random.default_rng(seed), heads=2)
+        if claimed(page) > 0:
+            return page
+    raise AssertionError("no document with two heads misleads")
+
+
+def _sufficient(page: Page) -> float:
+    """By how much the size is off, and 1 for a set that does not do what it says."""
+    found = sufficient(page.ballot)
+    held = np.array(found.indices, int)
+    wrong = [not page.keeps_label(held), len(held) != found.size]
+    if found.status == "subset-minimal":
+        least = 0 if page.sink else 1
+        wrong += [page.keeps_label(np.delete(held, i)) for i in range(len(held)) if len(held) > least]
+    between = max(found.lower - page.fewest_kept, page.fewest_kept - found.size)
+    return float(max(between, found.size - page.fewest_kept if found.status == "minimum" else 0, *wrong))
+
+
+def _flip(page: Page) -> float:
+    found = flip(page.ballot)
+    if found.status == "none" or page.fewest_deleted is None:
+        return float((found.status == "none") != (page.fewest_deleted is None))
+    rest = np.ones(page.tokens, int)
+    rest[list(found.indices)] = 0
+    after = int(page.labels[int(rest @ (1 << np.arange(page.tokens)))])
+    return float(max(abs(found.size - page.fewest_deleted), after in (page.label, -1), after != found.label_after))
+
+
+def _contributions(page: Page) -> float:
+    """Contributions sum to f; deleting s moves f by Q_s (f - value_s)/(1 - Q_s)."""
+    weight, values = page.weights[0].astype(float), page.values.astype(float)
+    theta = Parameters(np.log(weight), (values - page.intercepts).T, page.intercepts.astype(float), np.zeros(1))
+    if page.sink:
+        theta = Parameters(theta.a, theta.B, theta.c, theta.empty, math.log(page.sink))
+    everything = np.ones((1, page.tokens))
+    f = scores(sparse.csr_matrix(everything), theta)[:, 0]
+    total = weight.sum() + page.sink
+    Q = weight / total
+    parts = Q @ values + page.sink / total * page.intercepts
+    worst = float(np.abs(parts - f).max())
+    for s in range(page.tokens if page.tokens > 1 or page.sink else 0):
+        rest = everything.copy()
+        rest[0, s] = 0
+        left = sparse.csr_matrix(rest)
+        left.eliminate_zeros()
+        moved = scores(left, theta)[:, 0] - f
+        worst = max(worst, float(np.abs(moved - Q[s] * (f - values[s]) / (1 - Q[s])).max()))
+    return worst
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A document and some of its tokens."""
+
+    page: Page
+    held: Array  # indices, at least one
+
+
+def _kept(rng: np.random.Generator) -> Kept:
+    page = _page(rng)
+    size = int(rng.integers(1, page.tokens + 1))
+    return Kept(page, rng.permutation(page.tokens)[:size])
+
+
+def _drop_bound(one: Kept) -> float:
+    """f - f_K = delta (f_rest - f_K), and no sub-document that holds K is further from f_K than the bound."""
+    page, held = one.page, one.held
+    found = drop(page.ballot, held)
+    margin = page.values[:, [page.label]] - np.delete(page.values, page.label, axis=1)
+    base = page.intercepts[page.label] - np.delete(page.intercepts, page.label)
+    weight = page.weights[0].astype(float)
+
+    def mean(rows: Array, sink: float) -> Array:
+        return (rows @ (weight[:, None] * margin) + sink * base) / (rows @ weight + sink)[:, None]
+
+    inside = page.kept[(page.kept[:, held] == 1).all(axis=1)]
+    alone = np.isin(np.arange(page.tokens), held)[None].astype(int)
+    f, f_K = mean(page.kept[-1:], page.sink)[0], mean(alone, page.sink)[0]
+    delta = 1 - (alone[0] @ weight + page.sink) / (weight.sum() + page.sink)
+    rest = 1 - alone
+    f_rest = mean(rest, 0)[0] if rest.any() else f_K
+    far = np.abs(mean(inside, page.sink) - f_K).max(axis=0)
+    spread = np.ptp(np.vstack([margin, base] if page.sink else [margin]), axis=0)
+    return float(
+        max(
+            np.abs(f - f_K - delta * (f_rest - f_K)).max(),
+            abs(found.delta - delta),
+            np.abs(found.whole - f).max(),
+            np.abs(found.kept - f_K).max(),
+            (far - found.bound).max(),
+            (found.bound - delta * spread).max(),
+        )
+    )
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A short text: words, the known n-grams on them, and what one occurrence of each weighs and says."""
+
+    length: int
+    ngrams: Array  # (O, 3) first word, number of words, token
+    weight: Array  # (T,) of one occurrence
+    values: Array  # (T, K)
+    counts: str
+    sink: int
+    intercepts: Array
+
+    def label(self, kept: Array) -> int:
+        """Class with only these words left unmasked; -1 where no n-gram and no sink is left."""
+        left = np.zeros(len(self.weight), int)
+        for first, size, token in self.ngrams:
+            left[token] += kept[first : first + size].all()
+        W = self.weight * phi(left, cast(Counts, self.counts))
+        if not left.any() and not self.sink:
+            return -1
+        votes = W @ self.values + self.sink * self.intercepts
+        return int(np.argmax(np.round(votes, 9)))
+
+    @cached_property
+    def fewest_masked(self) -> int | None:
+        whole = self.label(np.ones(self.length, bool))
+        masks = (np.arange(1, 2**self.length)[:, None] >> np.arange(self.length)) & 1
+        sizes = [int(mask.sum()) for mask in masks if self.label(mask == 0) not in (whole, -1)]
+        return min(sizes, default=None)
+
+    @property
+    def sentence(self) -> Sentence:
+        first, size, token = self.ngrams.T.astype(np.intp)
+        W = self.weight * phi(np.bincount(token, minlength=len(self.weight)), cast(Counts, self.counts))
+        sink = math.log(self.sink) if self.sink else -math.inf
+        ballot = Ballot.of(np.log(W), self.values, self.label(np.ones(self.length, bool)), sink, self.intercepts)
+        return Sentence(self.length, first, size, token, ballot, cast(Counts, self.counts))
+
+
+def _line(rng: np.random.Generator, counts: str = "raw") -> Line:
+    """Up to nine words of three kinds; every word is known, and two of three longer n-grams."""
+    length, n, classes = int(rng.integers(1, 10)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
+    words = rng.integers(0, 3, length).tolist()
+    known: dict[tuple[int, ...], int] = {}
+    rows = []
+    for size in range(1, min(n, length) + 1):
+        for first in range(length - size + 1):
+            gram = tuple(words[first : first + size])
+            if size == 1 or (sum(gram) + first) % 3:
+                rows.append((first, size, known.setdefault(gram, len(known))))
+    page = _page(rng)
+    values = rng.integers(-3, 4, (len(known), classes))
+    intercepts = rng.integers(-1, 2, classes)
+    if classes == 2:
+        values[:, 0], intercepts[0] = 0, 0
+    weight = rng.integers(1, 4, len(known))
+    return Line(length, np.array(rows), weight, values + intercepts, counts, page.sink, intercepts)
+
+
+def _binary_line() -> Line:
+    """A text with binary counts where the search for the fewest words ends between bounds."""
+    for seed in range(20_000):
+        line = _line(np.random.default_rng(seed), "binary")
+        if _flip_words(line) > 0:
+            return line
+    raise AssertionError("binary counts were never in the way")
+
+
+def _flip_words(line: Line) -> float:
+    found = flip_words(line.sentence)
+    if found.status == "none" or line.fewest_masked is None:
+        return float((found.status == "none") != (line.fewest_masked is None))
+    kept = np.ones(line.length, bool)
+    kept[list(found.positions)] = False
+    changed = line.label(kept) == found.label_after != line.label(np.ones(line.length, bool))
+    return float(max(abs(found.size - line.fewest_masked), not changed, found.status != "minimum"))
+
+
+_ONE_HEAD: Hypothesis[Page] = Hypothesis("one attention head for all classes", lambda page: len(page.weights) == 1)
+_RAW: Hypothesis[Line] = Hypothesis("raw counts: every occurrence counts for itself", lambda line: line.counts == "raw")
+
+CLAIMS: tuple[Claim[Any], ...] = (
+    Claim(
+        id="kt.two-scalars",
+        says="softmax(p'E_X')E_X v, its gradient included, depends on the embeddings only through a = E p and b = E v; "
+        "and every pair (a, b) comes from some embeddings.",
+        source=HERE,
+        excess=_two_scalars,
+        tolerance=1e-10,
+        draw=_embedded,
+        seeds=60,
+    ),
+    Claim(
+        id="kt.contributions",
+        says="Attention times value, summed over the tokens and the sink, is f, intercept included; deleting a token s "
+        "moves f by Q_s (f - value_s)/(1 - Q_s).",
+        source=HERE,
+        hypotheses=(_ONE_HEAD,),
+        excess=_contributions,
+        tolerance=1e-12,
+        draw=_page,
+        seeds=60,
+    ),
+    Claim(
+        id="kt.sufficient",
+        says="The sufficient set fixes the label against every deletion; for two classes no smaller set does, for more "
+        "classes none of its tokens can go and no set below the stated bound does.",
+        source=HERE,
+        hypotheses=(_ONE_HEAD,),
+        excess=_sufficient,
+        tolerance=0.0,
+        draw=_page,
+        seeds=60,
+        counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("sufficient")),),
+    ),
+    Claim(
+        id="kt.flip",
+        says="Deleting the flip set changes the label to the one that is stated, and no smaller deletion that leaves a "
+        "token changes it, for any number of classes.",
+        source=HERE,
+        hypotheses=(_ONE_HEAD,),
+        excess=_flip,
+        tolerance=0.0,
+        draw=_page,
+        seeds=60,
+        counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("flip")),),
+    ),
+    Claim(
+        id="kt.flip-words",
+        says="With raw counts the fewest words whose masking changes the label are found exactly, n-grams and several "
+        "classes included.",
+        source=HERE,
+        hypotheses=(_RAW,),
+        excess=_flip_words,
+        tolerance=0.0,
+        draw=_line,
+        seeds=40,
+        counters=(Counter("binary counts", _RAW.says, _binary_line),),
+    ),
+    Claim(
+        id="kt.drop-bound",
+        says="With attention delta outside a set K, f - f_K = delta (f_rest - f_K); so no sub-document that holds K is "
+        "further from f_K than delta times the spread of the values.",
+        source=HERE,
+        hypotheses=(Hypothesis("at least one token is kept", lambda one: len(one.held) > 0),),
+        excess=_drop_bound,
+        tolerance=1e-12,
+        draw=_kept,
+        seeds=60,
+    ),
+)

@@ -1,0 +1,150 @@
+"""A figure as an object: a table that is computed, a drawing of the table, and checks of its numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+
+Table = dict[str, NDArray[Any]]  # columns of one length
+Tables = dict[str, Table]  # by name
+
+# who says what is expected
+PAPER = "paper"
+CODE = "published code"
+OURS = "ours"
+
+
+class Rule(Enum):
+    """How a measured number must stand to the expected one."""
+
+    EQUAL = "="
+    AT_LEAST = "≥"
+    AT_MOST = "≤"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number of a figure beside the one that is expected; equal to within the tolerance, or on one side of it."""
+
+    name: str
+    measured: float
+    expected: float
+    tolerance: float
+    source: str
+    note: str = ""  # where two sources differ: which is right, and why
+    rule: Rule = Rule.EQUAL
+
+    @classmethod
+    def printed(cls, name: str, measured: float, expected: str, source: str, note: str = "") -> Check:
+        """Equal to a number as it is printed, up to 0.6 of its last digit.
+
+        >>> Check.printed("norm", 19.7524, "19.75", OURS).wanted
+        '19.75 ± 0.006'
+        """
+        digits = len(expected.partition(".")[2])
+        return cls(name, measured, float(expected), 0.6 * 10.0**-digits, source, note)
+
+    @property
+    def passed(self) -> bool:
+        """
+        >>> Check("norm", 1.05, 1.0, 0.1, OURS).passed, Check("norm", float("nan"), 1.0, 0.1, OURS).passed
+        (True, False)
+        """
+        if self.rule is Rule.AT_LEAST:
+            return bool(self.measured >= self.expected - self.tolerance)
+        if self.rule is Rule.AT_MOST:
+            return bool(self.measured <= self.expected + self.tolerance)
+        return bool(abs(self.measured - self.expected) <= self.tolerance)
+
+    @property
+    def wanted(self) -> str:
+        """What is expected, in signs.
+
+        >>> Check("norm", 1.05, 1.0, 0.1, OURS).wanted, Check("cos", 0.5, 0.9, 0, OURS, rule=Rule.AT_LEAST).wanted
+        ('1 ± 0.1', '≥ 0.9')
+        """
+        sign = "" if self.rule is Rule.EQUAL else self.rule.value + " "
+        number = f"{sign}{self.expected:.7g}" + (f" ± {self.tolerance:.2g}" if self.tolerance else "")
+        return number.replace("-", "−")
+
+    @property
+    def seen(self) -> str:
+        """What was measured, in signs."""
+        return f"{self.measured:.7g}".replace("-", "−")
+
+    @property
+    def verdict(self) -> str:
+        return "pass" if self.passed else "FAIL"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which has no number that is none."""
+        return {
+            "name": self.name,
+            "measured": float(self.measured) if math.isfinite(self.measured) else None,
+            "rule": self.rule.value,
+            "expected": float(self.expected),
+            "tolerance": float(self.tolerance),
+            "source": self.source,
+            "passed": self.passed,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One figure; a file of its own in this package."""
+
+    name: str
+    title: str
+    caption: str  # in our words: what a paper says as the paper's, what is found here as ours
+    compute: Callable[[bool], Tables]  # True asks for a small version that takes a second or two
+    draw: Callable[[Tables], Drawing]
+    checks: Callable[[Tables], Sequence[Check]]
+    full: Callable[[], Tables] | None = None  # the published size, where `compute` takes a sample of it
+
+
+def numbered_notes(checks: Sequence[Check]) -> list[str]:
+    """The notes of some checks, each once: a check refers to its note by the place in this list, from 1."""
+    return list(dict.fromkeys(check.note for check in checks if check.note))
+
+
+def table(**columns: Any) -> Table:
+    """Columns as arrays of one length.
+
+    >>> table(t=[0, 1], norm=[0.0, 0.5])["norm"].tolist()
+    [0.0, 0.5]
+    """
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    if len({array.shape for array in arrays.values()}) > 1:
+        raise ValueError(f"columns of different shapes: { {name: a.shape for name, a in arrays.items()} }")
+    return arrays
+
+
+def csv_bytes(columns: Table) -> bytes:
+    """A table as a file: one line a row, numbers with ten digits.
+
+    >>> csv_bytes(table(t=[1, 2], p=[0.5, 1 / 3]))
+    b't,p\\n1,0.5\\n2,0.3333333333\\n'
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(list(_cells(column)) for column in columns.values()), strict=True))
+    return text.getvalue().encode("utf-8")
+
+
+def _cells(column: NDArray[Any]) -> Iterator[str]:
+    for value in column.tolist():
+        yield f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,244 @@
+"""The two panels of the trained-embeddings paper: value and attention of tokens against their posterior difference.
+
+The look of every figure, and its pictures: readable in grey and for colour-blind readers, the same bytes each time.
+
+Nothing is said by colour alone: a line has a style or a marker too, an area a hatch. No `pyplot`, so no state is left
+behind; matplotlib itself is imported when the first figure is drawn.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...base.errors import MissingExtra
+from ...model.ragged import Vector
+from .figure import Tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+
+def two_panels(delta: Vector, values: Vector, logits: Vector, frequency: Vector) -> Drawing:
+    drawing, (left, right) = sheet(2, 3.4)
+    cloud(left, delta, values, frequency, "value v·E")
+    dots = cloud(right, delta, logits, frequency, "attention logit p·E")
+    drawing.colorbar(dots, ax=right, label="log₁₀ frequency")
+    return drawing
+
+
+def cloud(
+    axes: Axes, delta: Vector, y: Vector, frequency: Vector, name: str, named: Sequence[tuple[int, str]] = ()
+) -> Any:
+    """Tokens as points, dark for rare ones; means by bins as a line; some with their names."""
+    dots = axes.scatter(delta, y, c=np.log10(frequency), s=7, cmap="viridis", alpha=0.75, linewidths=0)
+    edges = np.linspace(-1, 1, 13)
+    place = np.clip(np.searchsorted(edges, delta, side="right") - 1, 0, 11)
+    filled = [k for k in range(12) if (place == k).sum() >= 5]
+    middles = [(edges[k] + edges[k + 1]) / 2 for k in filled]
+    axes.plot(
+        middles,
+        [y[place == k].mean() for k in filled],
+        "-o",
+        color=BLACK,
+        markersize=3.5,
+        linewidth=1.2,
+        label="mean of a bin",
+    )
+    _name(axes, delta, y, named, rising=name.startswith("value"))
+    axes.set_xlabel("posterior difference of a token")
+    axes.set_ylabel(name)
+    axes.legend(loc="lower right" if name.startswith("value") else "lower left")
+    return dots
+
+
+def _name(axes: Axes, delta: Vector, y: Vector, named: Sequence[tuple[int, str]], rising: bool) -> None:
+    """Names in two columns where the cloud is not, each with a thin line to its point."""
+    if named and not rising:  # room above the cloud
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.3 * (high - low))
+    places = {True: ((0.3, 0.2, "left"), (0.55, 0.96, "right")), False: ((0.22, 0.96, "left"), (0.78, 0.96, "right"))}
+    for (x, top, side), arm in zip(places[rising], (-1, 1), strict=True):
+        mine = sorted((one for one in named if delta[one[0]] * arm > 0), key=lambda one: -y[one[0]])
+        for row, (k, text) in enumerate(mine):
+            axes.annotate(
+                text,
+                (float(delta[k]), float(y[k])),
+                (x, top - 0.055 * row),
+                textcoords="axes fraction",
+                fontsize=7,
+                ha=side,
+                va="center",
+                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": GREY},
+                zorder=6,
+            )
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+# Okabe and Ito's colours, told apart by all; their yellow is too pale for a line
+BLACK, ORANGE, SKY, GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
+BLUE, RED, PURPLE, GREY = "#0072b2", "#d55e00", "#cc79a7", "#7f7f7f"
+
+
+class Style(NamedTuple):
+    """A line that differs from the others in colour, dashes and marker."""
+
+    color: str
+    linestyle: Any
+    marker: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        return {"color": self.color, "linestyle": self.linestyle}
+
+    @property
+    def all(self) -> dict[str, Any]:
+        return {**self.line, "marker": self.marker}
+
+
+STYLES = (
+    Style(BLUE, "-", "o"),
+    Style(ORANGE, "--", "s"),
+    Style(GREEN, "-.", "^"),
+    Style(RED, ":", "D"),
+    Style(PURPLE, (0, (5, 1, 1, 1, 1, 1)), "v"),
+    Style(BLACK, (0, (1, 1)), "P"),
+)
+
+_HOUSE: Any = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "legend.frameon": True,
+    "legend.framealpha": 0.92,
+    "legend.edgecolor": "#cccccc",
+    "legend.fontsize": 8.0,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "hatch.linewidth": 0.6,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "keytokens",  # the same names of clip paths each time
+    "path.simplify": True,
+}
+DPI = 150
+
+
+class Pictures(NamedTuple):
+    png: bytes
+    svg: bytes
+
+
+def check_matplotlib() -> None:
+    """Refuse before the work, not after it."""
+    try:
+        import matplotlib.backends.backend_agg  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("figures need matplotlib, an extra: pip install 'keytokens[plot]'") from error
+
+
+def pictures(draw: Callable[[Tables], Drawing], tables: Tables, title: str) -> Pictures:
+    """A drawing as PNG and SVG, without dates: the same tables give the same bytes."""
+    check_matplotlib()
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    with rc_context():
+        rcdefaults()  # whatever the reader's own settings are, the figures look alike
+        rcParams.update(_HOUSE)
+        drawing = draw(tables)
+        drawing.draw_without_rendering()  # lay it out once, for both
+        drawing.set_layout_engine("none")
+        png, svg = io.BytesIO(), io.BytesIO()
+        drawing.savefig(png, format="png", dpi=DPI, metadata={"Software": None, "Title": title})
+        drawing.savefig(svg, format="svg", metadata={"Date": None, "Creator": "keytokens", "Title": title})
+    return Pictures(png.getvalue(), svg.getvalue())
+
+
+def sheet(columns: int = 1, height: float = 3.6, widths: tuple[float, ...] | None = None) -> tuple[Drawing, list[Axes]]:
+    """Paper with panels side by side."""
+    from matplotlib.figure import Figure as Drawing
+
+    width = 5.4 if columns == 1 else 4.1 * columns
+    drawing = Drawing(figsize=(width, height), layout="constrained")
+    drawing.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.04)  # type: ignore[union-attr, call-arg]
+    panels = drawing.subplots(1, columns, squeeze=False, width_ratios=widths)
+    return drawing, list(panels[0])
+
+
+def plane(axes: Axes, low: tuple[float, float], high: tuple[float, float], name: str = "p") -> None:
+    """A panel with both axes alike, for vectors."""
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    axes.set_aspect("equal")
+    axes.set_xlabel(f"{name}₁")
+    axes.set_ylabel(f"{name}₂")
+
+
+def ray(axes: Axes, direction: Vector, style: Style, label: str) -> None:
+    """The half-line from the origin, as far as any panel reaches."""
+    end = 1e3 * np.asarray(direction) / np.linalg.norm(direction)
+    axes.plot(
+        [0, end[0]], [0, end[1]], **style.line, linewidth=1.2, label=label, zorder=1.5, scalex=False, scaley=False
+    )
+
+
+def walk(axes: Axes, x: Vector, y: Vector, style: Style, label: str | None = None, every: int = 10) -> None:
+    """A path with a marker every so many steps and a large one where it starts."""
+    axes.plot(x, y, color=style.color, marker=style.marker, markevery=every, markersize=3.2, linewidth=1.1, label=label)
+    axes.plot(
+        x[:1],
+        y[:1],
+        color=style.color,
+        marker=style.marker,
+        markersize=7,
+        markeredgecolor="black",
+        markeredgewidth=0.7,
+        zorder=4,
+    )
+
+
+def tokens(axes: Axes, keys: Vector, names: Sequence[str], places: Sequence[tuple[float, float]]) -> None:
+    """Keys as points with a name beside each, moved by so many points of type."""
+    axes.plot(keys[:, 0], keys[:, 1], "k*", markersize=8, zorder=5)
+    for key, name, place in zip(keys, names, places, strict=True):
+        axes.annotate(
+            name,
+            (float(key[0]), float(key[1])),
+            place,
+            textcoords="offset points",
+            fontsize=7.5,
+            zorder=6,
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.85, "edgecolor": "none"},
+        )
+
+
+def number(x: float) -> str:
+    """With a real minus sign.
+
+    >>> number(-0.5)
+    '−0.5'
+    """
+    return f"{x:g}".replace("-", "−")
+
+
+def fading(count: int) -> list[tuple[float, float, float]]:
+    """Colours from dark to light, evenly in grey too."""
+    from matplotlib import colormaps
+
+    return [tuple(colormaps["viridis"](x)[:3]) for x in np.linspace(0.0, 0.85, count)]

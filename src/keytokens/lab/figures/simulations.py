@@ -1,0 +1,434 @@
+"""Tables of numbers for the theory of trained embeddings: what a figure draws, a test checks and a reader compares.
+
+Each function runs one experiment with fixed seeds and gives columns, a dict of arrays of one length. The settings are
+ours; none of them is known of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from ...model.attention import Parameters, evaluate
+from ...model.blocks import Block
+from ...model.losses import Logistic
+from ..claims.embeddings.data import (
+    Documents,
+    Planted,
+    alternative_loss,
+    barrier,
+    closed_form,
+    loss_of_selection,
+    planted,
+    random_labels,
+    sufficient_step,
+)
+from ..claims.embeddings.stages import Run, Start, Step, attention, first_step, gaussian_start, loss, second_stage
+from ..problems.embeddings import pull_back
+from ..svm.problem import MarginProblem
+from ..svm.solver import solve
+
+Vector = NDArray[np.float64]
+Table = dict[str, NDArray[Any]]
+
+
+def _columns(rows: Iterable[Mapping[str, Any]]) -> Table:
+    listed = list(rows)
+    return {name: np.array([row[name] for row in listed]) for name in listed[0]}
+
+
+# Stage 1 -------------------------------------------------------------------------------------------------------------
+
+
+def one_step_table(dims: Sequence[int] = (64, 256, 1024, 4096, 16384), seeds: int = 5) -> Table:
+    """How far one step is from its leading term, by dimension; means over seeds (n = 200, T = 8, V = 50).
+
+    `error` is the largest |error_s|/freq_s, `scaled` that times sqrt(d); `slope` is 1/2 in theory; `least_cosine` is
+    over the important tokens; `second` and `third` are singular values beside the first; `share_of_bound` is the
+    largest error_s beside its bound in any of the runs.
+    """
+    return _columns(_one_step(d, seeds) for d in dims)
+
+
+def _one_step(d: int, seeds: int) -> dict[str, float]:
+    rows = []
+    for seed in range(seeds):
+        rng = np.random.default_rng([seed, d])
+        data = planted(rng, 200, 8, 5, 5, 40)
+        step = first_step(data, gaussian_start(rng, data.V, d), 1.0)
+        sizes = step.singular_values / step.singular_values[0]
+        ends = [step.alignment[data.kinds != 0].min(), sizes[1], sizes[2], np.max(step.error / step.error_bound)]
+        rows.append([step.relative_error, step.relative_error * np.sqrt(d), step.slope, *ends])
+    values = np.array(rows)
+    names = ("error", "scaled", "slope", "least_cosine", "second", "third")
+    return {"d": d, **dict(zip(names, values.mean(axis=0), strict=False)), "share_of_bound": float(values[:, -1].max())}
+
+
+def token_table(eta: float = 200.0, d: int = 1024, seed: int = 0, mirrored: bool = False) -> Table:
+    """Every token of a planted vocabulary: alpha, Delta, values before and after the step, logits after the flow.
+
+    `E_p` is for p/|p| at |p| = 1000, `form` the closed form of the same in the limit of a large d.
+    """
+    rng = np.random.default_rng(seed)
+    data = planted(rng, 200, 8, 5, 5, 40, mirrored=mirrored)
+    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    run = second_stage(step, [100.0, 1000.0], tolerance=1e-6, growth=20.0)
+    form = closed_form(data, step.start.E, step.start.v, eta)
+    return {
+        "kind": data.kinds,
+        "alpha": step.alpha,
+        "frequency": step.frequency,
+        "delta": data.posterior_difference(),
+        "b0": step.start.E @ step.start.v,
+        "b1": step.b,
+        "E_p": step.E @ run.p / run.norm,
+        "form": form.logits * form.margin,
+    }
+
+
+# Stage 2 -------------------------------------------------------------------------------------------------------------
+
+NORMS = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 400.0)
+
+
+def flow_table(
+    norms: Sequence[float] = NORMS, *, eta: float = 200.0, d: int = 512, seed: int = 0, mirrored: bool = False
+) -> Table:
+    """The flow by the norm of p (n = 100, T = 6, 8 important and 20 irrelevant tokens).
+
+    `log_time` is log t of the flow in time, `pace` |p| / (|p_*| log t), `excess` log(L - L_*).
+    """
+    rng = np.random.default_rng(seed)
+    data = planted(rng, 100, 6, 4, 4, 20, mirrored=mirrored)
+    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    run = second_stage(step, norms)
+    size = run.solution.norm if run.solution else np.nan
+    return _columns(_flow_row(data, run, k, size) for k in range(len(run.states)))
+
+
+def _flow_row(data: Planted, run: Run, k: int, size: float) -> dict[str, float]:
+    state = run.states[k]
+    log_time = float(np.interp(state.norm, run.path["norm"], run.path["log_time"]))
+    return {
+        "norm": state.norm,
+        "cosine": 1 - run.misalignment(k),
+        "misalignment": run.misalignment(k),
+        "margin_ratio": run.margin_ratio(k),
+        "attention": run.attention_on(data.important, k),
+        "loss": state.reading.value,
+        "limit": loss_of_selection(data, run.problem.embeddings @ run.problem.v, data.important),
+        "excess": state.reading.excess(state.reading.selected).log,
+        "log_time": log_time,
+        "pace": state.norm / (size * log_time),
+    }
+
+
+def _random_label_row(n: int, T: int, V: int, d: int, eta: float, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng([n, seed])
+    data = random_labels(rng, n, T, V)
+    step = first_step(data, gaussian_start(rng, V, d), eta)
+    norms = [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 1e3, 1e4]
+    run = second_stage(step, norms, tolerance=1e-6, most_evaluations=2000)
+    return {
+        "n": n,
+        "V": V,
+        "norm": run.norm,
+        "cosine": 1 - run.misalignment(),
+        "best": run.leading(run.best),
+        "ties": max(map(len, run.sets)),
+        "status": run.status.name,
+    }
+
+
+def closed_form_table() -> Table:
+    """p_* of the solver beside its closed form for orthonormal embeddings: balanced sets, then three unbalanced ones.
+
+    `important` and `irrelevant` are mean logits p_*'E_s; `along_v` is p_*'v.
+    """
+    sizes = [(4, 4, 20, 512), (4, 4, 20, 16384), (2, 2, 12, 16384), (10, 10, 40, 32768)]
+    balanced = [_closed_form_row(seed, 400, 200, 6, *size) for seed, size in enumerate(sizes)]
+    unbalanced = [_closed_form_row(seed, 320, 240, 8, 4, 4, 20, 16384) for seed in (10, 11, 12)]
+    return _columns([*balanced, *unbalanced])
+
+
+def _closed_form_row(
+    seed: int, n: int, above: int, T: int, positives: int, negatives: int, others: int, d: int
+) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    data = planted(rng, n, T, positives, negatives, others, mirrored=2 * above == n, n_positive=above)
+    step = first_step(data, gaussian_start(rng, data.V, d), 100.0)
+    form, important = closed_form(data, step.start.E, step.start.v, 100.0), data.kinds != 0
+    basis = np.linalg.qr(step.E.T)[0].T  # of the row space, where p_* lies
+    solution = solve(MarginProblem.from_vocabulary(step.E @ basis.T, data.counts, data.important))
+    logits = step.E @ basis.T @ solution.p
+    return {
+        "K": positives + negatives,
+        "M": others,
+        "d": d,
+        "n": n,
+        "n_positive": above,
+        "cooccur": float(data.cooccurs),
+        "margin": solution.margin,
+        "margin_form": form.margin,
+        "important": float(logits[important].mean()),
+        "important_form": float(form.logits[important].mean()),
+        "irrelevant": float(logits[~important].mean()),
+        "irrelevant_form": float(form.logits[~important].mean()),
+        "along_v": float(solution.p @ basis @ step.start.v),
+        "along_v_form": form.along_v,
+    }
+
+
+# Selection: where it is guaranteed, where it fails -------------------------------------------------------------------
+
+
+def barrier_table(
+    seeds: int = 3, factors: Sequence[float] = (0.1, 0.5, 1.2), starts: Sequence[float] = (0.0, 0.5, 4.0, np.nan)
+) -> Table:
+    """Runs above and below the loss barrier (n = 12, T = 3, 3 + 1 important and 4 irrelevant tokens, d = 4096).
+
+    The steps are multiples of the sufficient one, the starts c v, or a Gaussian p where c is nan. No run that starts
+    below the barrier may miss a token.
+    """
+    return _columns(_barrier_row(seed, factor, c) for seed in range(seeds) for factor in factors for c in starts)
+
+
+def _barrier_row(seed: int, factor: float, c: float) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    data = planted(rng, 12, 3, 3, 1, 4, mirrored=True)
+    eta = factor * sufficient_step(data)
+    step = first_step(data, gaussian_start(rng, data.V, 4096), eta)
+    p = step.start.p if np.isnan(c) else c * step.start.v
+    run = second_stage(step, [100.0, 1000.0], p, tolerance=1e-7, growth=20.0)
+    return {
+        "seed": seed,
+        "eta": eta,
+        "c": c,
+        "loss": loss(data, step.E, p, step.start.v),
+        "barrier": barrier(data, step.b),
+        "selected": run.leading(data.important),
+        "norm": run.norm,
+    }
+
+
+# positive tokens, negative tokens, eta, c
+ALTERNATIVES = (
+    *((5, 1, 100.0, c) for c in (0.0, 0.5, 4.0)),
+    *((5, 1, 400.0, c) for c in (0.0, 0.5, 4.0)),
+    *((5, 1, 2200.0, c) for c in (0.0, 0.5)),
+    (3, 3, 100.0, 4.0),
+)
+
+
+def alternative_table(
+    cases: Sequence[tuple[int, int, float, float]] = ALTERNATIVES, seed: int = 0, d: int = 8192
+) -> Table:
+    """Where the flow ends from p = c v (n = 20, T = 4, 8 irrelevant tokens, mirrored); the step is from another p."""
+    return _columns(_alternative_row(*case, seed, d) for case in cases)
+
+
+def _alternative_row(positives: int, negatives: int, eta: float, c: float, seed: int, d: int) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    data = planted(rng, 20, 4, positives, negatives, 8, mirrored=True)
+    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    run = second_stage(step, [20.0, 100.0], c * step.start.v)
+    return {
+        "positives": positives,
+        "negatives": negatives,
+        "eta": eta,
+        "c": c,
+        "selected": run.leading(data.important),
+        "norm": run.norm,
+        "loss": run.loss,
+        "best": loss_of_selection(data, step.b, data.important),
+        "alternative": alternative_loss(data, step.b),
+    }
+
+
+def basin_table(
+    etas: Sequence[float] = (25, 50, 100, 200, 400, 800), cs: Sequence[float] = (0, 0.25, 0.5, 1, 2, 4), seed: int = 0
+) -> Table:
+    """The fraction of documents that select their token, over a grid of step sizes and starts c v: (5, 1) tokens."""
+    table = alternative_table([(5, 1, eta, c) for eta in etas for c in cs], seed, 2048)
+    return {name: table[name] for name in ("eta", "c", "selected", "loss")}
+
+
+def robustness_table(seeds: int = 6) -> Table:
+    """Selection from a Gaussian p, irrelevant tokens sampled: mean and least fraction, least cosine at |p| = 400."""
+    shapes = [(100, 6, 4, 20, 512), (200, 10, 5, 50, 1024)]
+    return _columns(_robustness_row(shape, eta, seeds) for shape in shapes for eta in (20.0, 200.0, 1000.0))
+
+
+def _robustness_row(shape: tuple[int, int, int, int, int], eta: float, seeds: int) -> dict[str, float]:
+    n, T, half, others, d = shape
+    runs = [_planted_run(n, T, half, others, d, eta, seed) for seed in range(seeds)]
+    selected = [run.leading(data.important) for data, run in runs]
+    own = [1 - run.misalignment() for _, run in runs]
+    return {
+        "n": n,
+        "T": T,
+        "K": 2 * half,
+        "M": others,
+        "d": d,
+        "eta": eta,
+        "mean_selected": float(np.mean(selected)),
+        "least_selected": min(selected),
+        "least_cosine": min(own),
+    }
+
+
+def _planted_run(n: int, T: int, half: int, others: int, d: int, eta: float, seed: int) -> tuple[Planted, Run]:
+    rng = np.random.default_rng([seed, d])
+    data = planted(rng, n, T, half, half, others)
+    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    return data, second_stage(step, [40.0, 400.0], tolerance=1e-6, growth=20.0, most_evaluations=3000)
+
+
+def dimension_table(dims: Sequence[int] = (4, 8, 16, 24, 28, 30, 32, 64, 128), seeds: int = 4) -> Table:
+    """The mean fraction of documents that select their token, by dimension (V = 28, n = 100, T = 6, eta = 50).
+
+    Below d = V nothing guarantees that some p selects all important tokens: `separable` is the fraction of sets where
+    one does.
+    """
+    return _columns(_dimension_row(d, seeds) for d in dims)
+
+
+def _dimension_row(d: int, seeds: int) -> dict[str, float]:
+    runs = [_planted_run(100, 6, 4, 20, d, 50.0, seed) for seed in range(seeds)]
+    return {
+        "d": d,
+        "selected": float(np.mean([run.leading(data.important) for data, run in runs])),
+        "separable": float(np.mean([run.separates(data.important) for data, run in runs])),
+    }
+
+
+# A vocabulary like that of reviews, all trained ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ReviewTables:
+    """`tokens`: the frequent tokens; `bins`: means by posterior difference; `numbers`: what is said of the whole."""
+
+    tokens: Table
+    bins: Table
+    numbers: dict[str, float]
+
+
+EDGES = (-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0)
+
+
+def review_tables(seed: int = 0, *, epochs: int = 8, n: int = 5000, V: int = 1500, d: int = 64) -> ReviewTables:
+    """Train E and p by Adam on Zipf tokens of which 15 % know the label, v fixed; what the step and the end look like.
+
+    T = 80, batches of 250, rate 3e-3; tokens with at least 100 occurrences.
+    """
+    rng = np.random.default_rng(seed)
+    train, held_out = _reviews(rng, n, V)
+    start = replace(gaussian_start(rng, V, d), v=rng.normal(size=d) / np.sqrt(d))
+    step = first_step(train, start, 1.0)
+    E, p = train_embeddings(rng, train, start, epochs)
+    frequent = np.asarray(train.counts.sum(axis=0)).ravel() >= 100
+    tokens = {
+        "delta": train.posterior_difference()[frequent],
+        "frequency": train.frequency()[frequent],
+        "alpha": step.alpha[frequent],
+        "gain": step.gain[frequent],
+        "E_p": (E @ p)[frequent],
+        "E_v": (E @ start.v)[frequent],
+    }
+    numbers = {
+        **_step_numbers(step),
+        "train_accuracy": _accuracy(train, E, p, start.v),
+        "held_out_accuracy": _accuracy(held_out, E, p, start.v),
+        "rank_value_delta": _rank_correlation(tokens["E_v"], tokens["delta"]),
+        "rank_logit_size": _rank_correlation(tokens["E_p"], np.abs(tokens["delta"])),
+        "rank_logit_delta": _rank_correlation(tokens["E_p"], tokens["delta"]),
+        "curvature": float(np.polyfit(tokens["delta"], tokens["E_p"], 2)[0]),
+    }
+    return ReviewTables(tokens, _binned(tokens), numbers)
+
+
+def _step_numbers(step: Step) -> dict[str, float]:
+    return {"step_slope": step.slope / float(step.start.v @ step.start.v), "step_correlation": step.correlation}
+
+
+def _reviews(rng: np.random.Generator, n: int, V: int) -> tuple[Documents, Documents]:
+    """P(s | y) in proportion to rank^-0.9 (1 + y delta_s); delta uniform in [-0.9, 0.9] for 15 % of the tokens.
+
+    Neighbours in rank know opposite things, and the heavier side is scaled down until both weigh the same: else tokens
+    with delta = 0 would not be neutral.
+    """
+    base = np.arange(1, V + 1) ** -0.9
+    pairs = np.where(rng.random(V // 2) < 0.15, rng.uniform(-0.9, 0.9, V // 2), 0.0)
+    delta = np.zeros(V)
+    delta[0 : 2 * len(pairs) : 2], delta[1 : 2 * len(pairs) : 2] = pairs, -pairs
+    above, below = float(base @ np.maximum(delta, 0)), float(base @ np.maximum(-delta, 0))
+    delta *= np.where(delta > 0, min(1.0, below / above), min(1.0, above / below))
+    made = []
+    for size in (n, n // 5):
+        labels = np.where(np.arange(size) % 2 == 0, 1.0, -1.0)
+        tokens = np.empty((size, 80), np.intp)
+        for y in (1.0, -1.0):
+            chances = np.cumsum(base * (1 + y * delta))
+            drawn = rng.random(((labels == y).sum(), 80)) * chances[-1]
+            tokens[labels == y] = np.searchsorted(chances, drawn, side="right")
+        made.append(Documents(tuple(tokens), labels, V))
+    return made[0], made[1]
+
+
+def train_embeddings(
+    rng: np.random.Generator, data: Documents, start: Start, epochs: int, weights: Vector | None = None
+) -> tuple[Vector, Vector]:
+    """E and p after Adam on batches of 250 documents, v fixed; `weights` of the documents as in `first_step`."""
+    v, shape = start.v, start.E.shape
+    theta = np.concatenate([start.E.ravel(), start.p])
+    adam = _Adam(theta)
+    y, size = (data.labels > 0).astype(np.intp), 250
+    weight = len(data) * (data.even if weights is None else weights)
+    for _ in range(epochs):
+        order = rng.permutation(len(data))
+        for batch in np.split(order, range(size, len(order), size)):
+            E, p = theta[: -shape[1]].reshape(shape), theta[-shape[1] :]
+            at = Parameters(E @ p, (E @ v)[None], np.zeros(1), np.zeros(1))
+            gradient = evaluate(Block.of(data.counts[batch]), y[batch], weight[batch] / len(batch), Logistic(), at)
+            dE, dp, _ = pull_back(gradient, E, p, v[None])
+            theta = adam.step(theta, np.concatenate([dE.ravel(), dp]))
+    return theta[: -shape[1]].reshape(shape), theta[-shape[1] :]
+
+
+class _Adam:
+    """Running means of the gradient and its square, both corrected for their start at 0."""
+
+    def __init__(self, theta: Vector, rate: float = 3e-3) -> None:
+        self.mean, self.square = np.zeros_like(theta), np.zeros_like(theta)
+        self.rate, self.t = rate, 0
+
+    def step(self, theta: Vector, gradient: Vector) -> Vector:
+        self.t += 1
+        self.mean += 0.1 * (gradient - self.mean)
+        self.square += 0.001 * (gradient**2 - self.square)
+        mean, square = self.mean / (1 - 0.9**self.t), self.square / (1 - 0.999**self.t)
+        return np.asarray(theta - self.rate * mean / (np.sqrt(square) + 1e-8))
+
+
+def _accuracy(data: Documents, E: Vector, p: Vector, v: Vector) -> float:
+    return float(np.mean(data.labels * (attention(data, E @ p) @ (E @ v)) > 0))
+
+
+def _rank_correlation(x: Vector, y: Vector) -> float:
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+
+
+def _binned(tokens: Table) -> Table:
+    place = np.clip(np.searchsorted(EDGES, tokens["delta"], side="right") - 1, 0, len(EDGES) - 2)
+    rows = []
+    for k in range(len(EDGES) - 1):
+        inside = place == k
+        means = {name: float(tokens[name][inside].mean()) if inside.any() else np.nan for name in ("E_p", "E_v")}
+        rows.append({"low": EDGES[k], "high": EDGES[k + 1], "tokens": int(inside.sum()), **means})
+    return _columns(rows)

@@ -1,0 +1,1 @@
+"""Problems of attention: logits, scores and losses, with gradients in the log domain."""

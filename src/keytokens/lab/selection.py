@@ -1,0 +1,514 @@
+"""Which tokens win: scores, globally and locally optimal selections, neighbours, cones, and the tests they rest on.
+
+For keys k_it and scores gamma_it = Y_i v'x_it, a *selection* takes one token of each bag. It is locally optimal if its
+max-margin direction exists and every selected token outscores its SVM-neighbours, the tokens that sit on the margin.
+
+Keys and values: an array (n, T, d), a list of arrays (T_i, d), or `Bags`. Scores and other numbers of tokens: flat
+(N,), an array (n, T), or a list with a list for each bag. A selection: one index a bag, in a list or an array.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.checks import array_of, check_choice, check_number, floats
+from ..base.errors import NotSeparable, refusal
+from ..model.ragged import Bags, Index, Vector
+from ..training.loop import Outcome, Status, run
+from .descent.flow import flow
+from .descent.steps import Descent, Growing
+from .problems.losses import Logistic, MarginLoss, check_loss
+from .problems.selection_loss import SelectionProblem, read_scores
+from .svm.problem import MarginProblem
+from .svm.solution import MarginSolution, NotSolved
+from .svm.solver import solve
+
+ON_THE_MARGIN = 1e-6  # a token whose margin is below 1 + this is a neighbour
+MOST_SELECTIONS = 200_000  # to enumerate
+SATURATED = 1 - 1e-5  # mean attention on the selected tokens from which on a run has decided
+METHODS = ("flow", "descent")
+MOST_STEPS = 5_000  # of a descent, which needs about 1,000
+
+
+def optimal_tokens(keys: Any, gamma: Any, *, strict: bool = True) -> Index:
+    """(n,) the token with the largest score of each bag; `strict` refuses ties, where the optimum is not one token.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> optimal_tokens(keys, gamma).tolist()
+    [0]
+    """
+    bags = Bags.of(keys, "optimal_tokens")
+    gamma = read_scores("optimal_tokens", gamma, bags)
+    best = bags.argmax(gamma)
+    if strict:
+        tied = bags.sum((gamma == bags.spread(bags.max(gamma))).astype(np.float64)) > 1
+        if tied.any():
+            i = int(np.flatnonzero(tied)[0])
+            raise refusal(
+                "optimal_tokens",
+                f"scores of bag {i}",
+                "have one largest entry",
+                "a tie",
+                "break the tie or name a selection",
+            )
+    return best
+
+
+def score_gap(keys: Any, gamma: Any, selection: Sequence[int] | Index, among: Any) -> float:
+    """The least gamma_selected - gamma_t over the tokens `among`; inf if there are none.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> round(score_gap(keys, gamma, [0], [False, True, True]), 9)
+    0.1
+    """
+    bags = Bags.of(keys, "score_gap")
+    gamma, among = read_scores("score_gap", gamma, bags), bags.marked(among, "score_gap", "among")
+    chosen = bags.chosen(selection, "score_gap")
+    gaps = bags.spread(gamma[chosen]) - gamma
+    return float(gaps[among].min(initial=math.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalOptimum:
+    """A selection with its max-margin direction, judged.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> [(one.selection.tolist(), round(one.gap, 9), one.holds) for one in locally_optimal_selections(keys, gamma)]
+    [([0], 1.0, True), ([1], 0.9, True)]
+    """
+
+    selection: Index
+    solution: MarginSolution
+    neighbours: NDArray[np.bool_]  # (N,) tokens on the margin
+    gap: float  # least score difference to a neighbour; inf without neighbours
+
+    @property
+    def holds(self) -> bool:
+        """Whether every selected token outscores its neighbours."""
+        return self.gap > 0
+
+    @property
+    def direction(self) -> Vector:
+        return self.solution.p / np.linalg.norm(self.solution.p)
+
+
+def local_optimum(keys: Any, gamma: Any, selection: Sequence[int] | Index) -> LocalOptimum:
+    """Judge one selection; `NotSeparable` if no direction lets it win.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> one = local_optimum(keys, gamma, [1])
+    >>> one.holds, one.neighbours.tolist()
+    (True, [False, False, True])
+    """
+    bags = Bags.of(keys, "local_optimum")
+    gamma = read_scores("local_optimum", gamma, bags)
+    bags.chosen(selection, "local_optimum")
+    return _judged(bags, gamma, selection, solve(MarginProblem.from_selection(bags, selection)))
+
+
+def _judged(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, solution: MarginSolution) -> LocalOptimum:
+    chosen = bags.chosen(selection)
+    margins = bags.spread(bags.rows[chosen] @ solution.p) - bags.rows @ solution.p
+    others = np.ones(len(bags.rows), np.bool_)
+    others[chosen] = False
+    neighbours = others & (margins < 1 + ON_THE_MARGIN)
+    return LocalOptimum(
+        np.asarray(selection, np.intp), solution, neighbours, score_gap(bags, gamma, selection, neighbours)
+    )
+
+
+def locally_optimal_selections(keys: Any, gamma: Any) -> Iterator[LocalOptimum]:
+    """All locally optimal selections, by enumeration of the T_1 x ... x T_n candidates, in their order.
+
+    Tokens of the first few bags that cannot win together cannot win with more bags either: their branch ends.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> [one.selection.tolist() for one in locally_optimal_selections(keys, gamma)]
+    [[0], [1]]
+    """
+    bags = Bags.of(keys, "locally_optimal_selections")
+    gamma = read_scores("locally_optimal_selections", gamma, bags)
+    candidates = math.prod(bags.sizes.tolist())
+    if candidates > MOST_SELECTIONS:
+        rule = f"have at most {MOST_SELECTIONS:,} selections to enumerate"
+        raise refusal("locally_optimal_selections", "keys", rule, candidates, "run descents from many starts instead")
+    judged = (_judged(bags, gamma, selection, solution) for selection, solution in _separable(bags, (), None))
+    return (one for one in judged if one.holds)
+
+
+def _separable(
+    bags: Bags, chosen: tuple[int, ...], start: MarginSolution | None
+) -> Iterator[tuple[Index, MarginSolution]]:
+    """Selections that go on from tokens of the first bags and can win, each begun where those few ended."""
+    k = len(chosen) + 1
+    first = Bags(bags.rows[: bags.starts[k]], bags.starts[: k + 1])
+    for token in range(bags.sizes[k - 1]):
+        selection = (*chosen, token)
+        solution = None
+        try:
+            solution = solve(MarginProblem.from_selection(first, np.array(selection)), start=start)
+        except NotSeparable:
+            continue
+        except NotSolved:  # a margin too thin to tell; with more bags there may be a proof that there is none
+            if k == len(bags):
+                raise
+        if k < len(bags):
+            yield from _separable(bags, selection, solution)
+        elif solution is not None:
+            yield np.array(selection), solution
+
+
+# Where descents end --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """A selection that descents ended in, with its max-margin direction.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> (one,) = reached_selections(keys, gamma, starts=[[0.0, 1.0]]).reached
+    >>> one.selection.tolist(), one.starts, one.locally_optimal, bool(one.distances.max() < 1e-4)
+    ([0], 1, True, True)
+    """
+
+    optimum: LocalOptimum
+    statuses: tuple[Status, ...]  # how each of the runs ended
+    distances: Vector  # (starts,) 1 - cos between where each one ended and the max-margin direction
+    globally_optimal: bool  # the selected token of each bag has the largest score of its bag
+
+    @property
+    def selection(self) -> Index:
+        return self.optimum.selection
+
+    @property
+    def starts(self) -> int:
+        """How many of them ended here."""
+        return len(self.statuses)
+
+    @property
+    def locally_optimal(self) -> bool:
+        """Every selected token outscores its neighbours; where not, the run is an exception to the theorems."""
+        return self.optimum.holds
+
+
+@dataclass(frozen=True, eq=False)
+class Unsaturated:
+    """A run that ended before it had decided.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> (one,) = reached_selections(keys, gamma, starts=[[0.0, 0.0]], norm=1.0).unsaturated
+    >>> one.status.name, bool(0 < one.attention < 1)
+    ('FAR_ENOUGH', True)
+    """
+
+    start: Vector
+    end: Vector
+    attention: float  # on the tokens with most of it, mean over the bags
+    status: Status
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What descents from many starts end in: every start is in one of the two.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> found = reached_selections(keys, gamma, starts=[[0.0, 1.0], [0.0, -1.5]])
+    >>> found.starts, len(found.reached)
+    (2, 2)
+    """
+
+    reached: tuple[Reached, ...]  # most starts first
+    unsaturated: tuple[Unsaturated, ...]
+
+    @property
+    def starts(self) -> int:
+        return sum(one.starts for one in self.reached) + len(self.unsaturated)
+
+
+def reached_selections(
+    keys: Any,
+    gamma: Any,
+    loss: MarginLoss | None = None,
+    *,
+    starts: int | Sequence[Any] | Vector = 20,
+    norms: Sequence[float] = (1.0,),
+    seed: int = 0,
+    norm: float = 1e4,
+    method: str = "flow",
+) -> Limits:
+    """The selections that training p ends in, from many starts, each judged.
+
+    `starts` random directions at each of the `norms`, or the starts themselves, one a row. Each run goes on to |p| =
+    `norm`, along the gradient flow or by normalised descent with growing steps; the loss is logistic unless given.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> found = reached_selections(keys, gamma, starts=[[0.0, 1.0], [0.0, 0.0], [0.0, -1.5]])
+    >>> [(one.selection.tolist(), one.starts, one.globally_optimal) for one in found.reached]
+    [([0], 2, True), ([1], 1, False)]
+    >>> len(found.unsaturated)
+    0
+    """
+    bags = Bags.of(keys, "reached_selections")
+    check_choice("reached_selections", "method", method, METHODS)
+    check_number("reached_selections", "norm", norm, 0.0, above=True)
+    check_number("reached_selections", "seed", seed, 0, whole=True)
+    check_loss("reached_selections", loss or Logistic())
+    problem = SelectionProblem(bags, read_scores("reached_selections", gamma, bags), loss or Logistic())
+    ends: dict[tuple[int, ...], list[Outcome[Any]]] = {}
+    unsaturated = []
+    for start in _starts(bags.dim, starts, norms, seed):
+        outcome = _to_the_end(problem, start, norm, method)
+        reading = outcome.state.reading
+        attention = float(reading.attention[reading.selected].mean())
+        if attention >= SATURATED:
+            ends.setdefault(tuple(reading.selection.tolist()), []).append(outcome)
+        else:
+            unsaturated.append(Unsaturated(start, outcome.state.p, attention, outcome.status))
+    reached = sorted((_reached(problem, *end) for end in ends.items()), key=lambda one: -one.starts)
+    return Limits(tuple(reached), tuple(unsaturated))
+
+
+def _starts(dim: int, starts: Any, norms: Sequence[float], seed: int) -> Vector:
+    if not isinstance(starts, (int, np.integer)):
+        given = floats(starts)
+        if given is None or given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.isfinite(given).all():
+            rule = f"be a number of starts, or finite starts as rows of {dim} numbers"
+            raise refusal("reached_selections", "starts", rule, starts)
+        return given
+    check_number("reached_selections", "starts", starts, 1, whole=True)
+    lengths = array_of("reached_selections", "norms", norms, (-1,))
+    for norm in lengths.tolist():
+        check_number("reached_selections", "norms", norm, 0.0)
+    away = np.random.default_rng(seed).normal(size=(len(lengths), int(starts), dim))
+    away *= lengths[:, None, None] / np.linalg.norm(away, axis=2, keepdims=True)
+    return away.reshape(-1, dim)
+
+
+def _to_the_end(problem: SelectionProblem, start: Vector, norm: float, method: str) -> Outcome[Any]:
+    if method == "flow":
+        return flow(problem, start, norm)
+    return run(Descent(problem, Growing(0.1, share=0.05, cap=5e-3 * norm), norm), start, MOST_STEPS)
+
+
+def _reached(problem: SelectionProblem, selection: tuple[int, ...], ends: list[Outcome[Any]]) -> Reached:
+    bags = problem.keys
+    optimum = local_optimum(bags, problem.scores, np.array(selection))
+    chosen = bags.chosen(optimum.selection)
+    best = bool((problem.scores[chosen] == bags.max(problem.scores)).all())
+    distances = np.array([optimum.solution.distance(end.state.p) for end in ends])
+    return Reached(optimum, tuple(end.status for end in ends), distances, best)
+
+
+# Any direction -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionalNeighbours:
+    """What a direction q selects, with what margin, and which tokens attain it.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> found = directional_neighbours(keys, gamma, [1.0, 0.5])
+    >>> found.selection.tolist(), found.neighbours.tolist(), found.neighbour_optimal
+    ([1], [True, False, False], False)
+    """
+
+    selection: Index
+    margin: float
+    neighbours: NDArray[np.bool_]  # (N,)
+    neighbour_optimal: bool  # every token that attains the margin has a lower score than the selected one
+
+
+def directional_neighbours(keys: Any, gamma: Any, q: Sequence[float] | Vector) -> DirectionalNeighbours:
+    """For any direction: selected tokens, margin Gamma_q, the tokens that attain it.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> found = directional_neighbours(keys, gamma, [0.0, 1.0])
+    >>> found.selection.tolist(), found.margin
+    ([0], 1.0)
+    """
+    bags = Bags.of(keys, "directional_neighbours")
+    gamma = read_scores("directional_neighbours", gamma, bags)
+    a = bags.rows @ array_of("directional_neighbours", "q", q, (bags.dim,))
+    selection = bags.argmax(a)
+    chosen = bags.starts[:-1] + selection
+    others = np.ones(len(a), np.bool_)
+    others[chosen] = False
+    margins = bags.spread(a[chosen]) - a
+    margin = float(margins[others].min(initial=math.inf))
+    near = others & (margins <= margin + ON_THE_MARGIN * max(1.0, abs(margin)))
+    return DirectionalNeighbours(selection, margin, near, score_gap(bags, gamma, selection, near) > 0)
+
+
+@dataclass(frozen=True)
+class Cone:
+    """{p : cos(p, p_mm) >= 1 - mu, |p| >= radius}: inside it descent cannot lose a locally optimal selection.
+
+    That holds if every bag has a token on the margin: delta knows nothing of a bag without one.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> c = cone(keys, gamma, local_optimum(keys, gamma, [0]))
+    >>> round(c.margin, 6), bool(0 < c.mu < 1 and c.radius > 0)
+    (1.004988, True)
+    """
+
+    mu: float
+    radius: float
+    margin: float  # Theta = 1 / |p_mm|
+    delta: float  # half the least distance of non-neighbours behind neighbours; inf if all are neighbours
+    size: float  # A = max |k| / Theta
+
+
+def cone(keys: Any, gamma: Any, optimum: LocalOptimum) -> Cone:
+    """The constants of the cone around a locally optimal direction.
+
+    Theta = 1/|p_mm|, delta = half the least (k_t - k_u)'p_mm of a neighbour t and a non-neighbour u, A = max|k|/Theta,
+    mu = (min(1/2, delta)/A)^2 / 8, radius = max(2, 1/delta)/Theta log(64 T Gamma A / gap), Gamma the largest spread of
+    scores within a bag.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> cone(keys, gamma, local_optimum(keys, gamma, [0])).mu < 1 / 32  # a narrow one
+    True
+    """
+    bags = Bags.of(keys, "cone")
+    gamma = read_scores("cone", gamma, bags)
+    if not isinstance(optimum, LocalOptimum) or np.shape(optimum.neighbours) != gamma.shape:
+        raise refusal("cone", "optimum", "be a LocalOptimum of these keys", optimum, "local_optimum finds it")
+    if not optimum.holds:
+        raise refusal("cone", "optimum", "be locally optimal", f"score gap {optimum.gap:g}")
+    theta = 1.0 / float(np.linalg.norm(optimum.solution.p))
+    a = bags.rows @ optimum.solution.p
+    chosen = bags.starts[:-1] + optimum.selection
+    rest = ~optimum.neighbours
+    rest[chosen] = False
+    behind = np.full(len(a), -math.inf)
+    behind[rest] = a[rest]
+    lowest = np.where(optimum.neighbours, a, math.inf)
+    # least neighbour minus largest non-neighbour, within each bag that has both
+    gaps = np.minimum.reduceat(lowest, bags.starts[:-1]) - bags.max(behind)
+    delta = 0.5 * float(gaps.min())
+    size = float(np.linalg.norm(bags.rows, axis=1).max()) / theta
+    spread = float((bags.max(gamma) + bags.max(-gamma)).max())
+    gap = min(optimum.gap, spread) if math.isfinite(optimum.gap) else spread
+    tokens = int(bags.sizes.max())
+    mu = (min(0.5, delta) / size) ** 2 / 8
+    radius = max(2.0, 1.0 / delta) / theta * math.log(max(64 * tokens * spread * size / gap, 1.0))
+    return Cone(mu, radius, theta, delta, size)
+
+
+def smoothness(values: Any, v: Sequence[float] | Vector, W: Any, M0: float = 0.25, M1: float = 1.0) -> float:
+    """L_p, the constant of the descent theorems: the gradient in p is L_p-Lipschitz, steps up to 1/L_p descend.
+
+    L_p = mean of M0 |v|^2 |W|^2 |X_i|^4 + 3 M1 |v| |W|^2 |X_i|^3 (spectral norms), with |loss'| <= M1 and loss'
+    M0-Lipschitz; the defaults are those of the logistic loss.
+
+    >>> smoothness([[[1.0], [0.0]]], [1.0], np.eye(1))
+    3.25
+    """
+    bags = Bags.of(values, "smoothness", "values")
+    _check_slopes("smoothness", M0, M1)
+    head, keyed = array_of("smoothness", "v", v, (bags.dim,)), array_of("smoothness", "W", W, (-1, bags.dim))
+    X = np.array([np.linalg.norm(bags[i], 2) for i in range(len(bags))])
+    size, shape = float(np.linalg.norm(head)), float(np.linalg.norm(keyed, 2))
+    return float(np.mean(M0 * size**2 * shape**2 * X**4 + 3 * M1 * size * shape**2 * X**3))
+
+
+def tight_smoothness(keys: Any, gamma: Any, M0: float = 0.25, M1: float = 1.0) -> float:
+    """The smaller mean of M0 |gamma_i|^2 |K_i|^2 + 3 M1 |gamma_i| |K_i|^2, for keys and scores of any origin.
+
+    >>> tight_smoothness([[[1.0], [0.0]]], np.array([1.0, 0.0]))
+    3.25
+    """
+    bags = Bags.of(keys, "tight_smoothness")
+    _check_slopes("tight_smoothness", M0, M1)
+    gamma = read_scores("tight_smoothness", gamma, bags)
+    K = np.array([np.linalg.norm(bags[i], 2) for i in range(len(bags))])
+    g = np.sqrt(bags.sum(gamma**2))
+    return float(np.mean((M0 * g**2 + 3 * M1 * g) * K**2))
+
+
+def _check_slopes(owner: str, M0: float, M1: float) -> None:
+    check_number(owner, "M0", M0, 0.0)
+    check_number(owner, "M1", M1, 0.0)
+
+
+def separating_witness(values: Any, W: Any, v: Sequence[float] | Vector) -> Vector:
+    """A p that separates the best tokens when all labels are +1: (W')^+ v / least score gap, v in the range of W'.
+
+    Keys are k = W x, so p'(k_best - k_t) = v'(x_best - x_t) / gap >= 1.
+
+    >>> separating_witness([[[2.0, 0.0], [0.0, 0.0]]], np.eye(2), [1.0, 0.0]).tolist()
+    [0.5, 0.0]
+    """
+    bags = Bags.of(values, "separating_witness", "values")
+    direction = array_of("separating_witness", "v", v, (bags.dim,))
+    W = array_of("separating_witness", "W", W, (-1, bags.dim))
+    gamma = bags.rows @ direction
+    best = optimal_tokens(bags, gamma)
+    others = np.ones(len(gamma), np.bool_)
+    others[bags.starts[:-1] + best] = False
+    p = np.linalg.lstsq(W.T, direction, rcond=None)[0]
+    if not np.allclose(W.T @ p, direction, rtol=1e-9, atol=1e-12 * float(np.abs(direction).max())):
+        raise refusal("separating_witness", "v", "lie in the range of W'", "a v outside of it")
+    return np.asarray(p / score_gap(bags, gamma, best, others), np.float64)
+
+
+def has_equal_scores(keys: Any, gamma: Any) -> bool:
+    """Whether within each bag all tokens but the best share one score, strictly below it.
+
+    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
+    >>> has_equal_scores(keys, gamma), has_equal_scores(keys, [[1.0, 0.5, 0.5]])
+    (False, True)
+    """
+    bags = Bags.of(keys, "has_equal_scores")
+    gamma = read_scores("has_equal_scores", gamma, bags)
+    best = bags.starts[:-1] + optimal_tokens(bags, gamma)
+    rest = np.where(np.isin(np.arange(len(gamma)), best), -math.inf, gamma)
+    low = np.where(np.isin(np.arange(len(gamma)), best), math.inf, gamma)
+    lowest = np.minimum.reduceat(low, bags.starts[:-1])
+    highest = bags.max(rest)
+    return bool(np.all((highest == lowest) | (bags.sizes == 1)))
+
+
+def in_general_position(keys: Any, selection: Sequence[int] | Index, most: int = 20_000) -> bool:
+    """Whether the rows k_selected - k_t are in general position.
+
+    Every d of them are independent and no d + 1 have the all-ones vector in their column range; by enumeration.
+
+    >>> in_general_position([[[1.0, 0.0], [0.0, 0.3], [0.2, 0.0]]], [0])
+    True
+    >>> in_general_position([[[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]], [0])  # two rows on one line
+    False
+    """
+    bags = Bags.of(keys, "in_general_position")
+    check_number("in_general_position", "most", most, 0, whole=True)
+    chosen = bags.chosen(selection, "in_general_position")
+    others = np.ones(len(bags.rows), np.bool_)
+    others[chosen] = False
+    A = (bags.rows[chosen][bags.bag] - bags.rows)[others]
+    d = bags.dim
+    tuples = math.comb(len(A), min(d, len(A))) + math.comb(len(A), d + 1)
+    if tuples > most:
+        rule = f"have at most {most:,} tuples of rows to test"
+        raise refusal(
+            "in_general_position", "keys", rule, tuples, "draw keys from a density: they are, with probability 1"
+        )
+    scale = float(np.abs(A).max(initial=1.0))
+    independent = all(
+        np.linalg.matrix_rank(A[list(rows)] / scale) == min(d, len(rows))
+        for rows in itertools.combinations(range(len(A)), min(d, len(A)))
+    )
+    return independent and not any(
+        _ones_in_range(A[list(rows)]) for rows in itertools.combinations(range(len(A)), d + 1)
+    )
+
+
+def _ones_in_range(rows: Vector) -> bool:
+    p, *_ = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)
+    return bool(np.abs(rows @ p - 1).max() < 1e-9)

@@ -1,0 +1,264 @@
+"""Max-margin problems in the norm |.|_q, q > 1: min 1/2 |p|_q^2 subject to A p >= b and C p = 0.
+
+With multipliers lam >= 0 and nu, g = A'lam + C'nu, and r = q/(q-1):
+g = grad 1/2 |p|_q^2              at the minimiser; of the form c sign(p) |p|^(q-1), and p for q = 2
+|p|_q >= lam'b / |g|_r            for every feasible p and every lam >= 0 (Hoelder): a proof from below
+
+phi(p) = |p|_q^q / q has the same minimiser and simpler slopes. A primal-dual interior-point method follows
+s_j lam_j = mu down to mu = 0, s = A p - b. One of the two maps p -> g and g -> p has an unbounded slope at 0, so the
+unknown is the one whose map is smooth: p for q > 2, g for q <= 2. Newton steps on the rows that are tight then add the
+last digits. Where nothing separates, the norm does not matter: the Euclidean solver, which goes first, has the proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...base.checks import check_number
+from ...base.threads import one_blas_thread
+from ..problems.geometry import check_exponent, conjugate, divergence, dual, mirror, norm
+from .problem import MarginProblem, check_problem
+from .solution import MarginSolution, NotSolved
+from .solver import CERTIFIED, solve
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_BATCH = 256  # rows that are taken in after a scan of all of them
+_SMALL, _EVEN = 1e-14, 1e-11  # where the interior-point method ends: s_j lam_j, and the other equations
+_MOST_STEPS, _MOST_POLISH = 300, 20
+_SHORTER, _STUCK = 0.7, 1e-5  # of a step that does not lower the residuals, until it is given up
+_NOTHING = 1e-15  # on a diagonal of order 1, so that dependent rows are no trouble
+
+
+@dataclass(frozen=True, eq=False)
+class LqSolution(MarginSolution):
+    """A point p of a problem with multipliers, judged in the norm |.|_q; `steps` are those of Newton's method.
+
+    >>> solution = solve_lq(MarginProblem.from_rows([[1.0, 1.0]]), q=1.5)
+    >>> round(solution.norm, 9), round(solution.bound, 9)  # no feasible point is shorter
+    (0.793700526, 0.793700526)
+    """
+
+    q: float = 2.0
+
+    @property
+    def norm(self) -> float:
+        """|p|_q."""
+        return norm(self.p, self.q)
+
+    @property
+    def pull(self) -> Vector:
+        """g = A'lam + C'nu, the gradient of 1/2 |p|_q^2 at the minimiser."""
+        return self.problem.transposed_times(self.lam) + self.problem.equalities.transposed_times(self.nu)
+
+    @property
+    def bound(self) -> float:
+        """lam'b / |g|_r: no feasible point has a smaller norm |.|_q."""
+        size = norm(self.pull, conjugate(self.q))
+        return float(self.lam @ self.problem.b) / size if size else 0.0
+
+    def divergence(self, point: Vector) -> float:
+        """Bregman divergence from the direction of `point` to that of p, both of norm 1; 0 where p = 0."""
+        return divergence(self.p, np.ravel(point), self.q) if self.p.any() else 0.0
+
+    def residuals(self) -> dict[str, float]:
+        """As of every solution, relative: all zero exactly at the minimiser of |.|_q.
+
+        `stationary` compares p and g in the one of the two that is a smooth function of the other.
+        """
+        base = super().residuals()
+        if self.q > 2:
+            wanted, found = dual(self.p, self.q), self.pull
+        else:
+            wanted, found = self.p, dual(self.pull, conjugate(self.q))
+        size = float(np.abs(wanted).max(initial=0.0)) or 1.0
+        gap = abs(1 - self.bound / self.norm) if self.p.any() else 0.0
+        return {**base, "stationary": float(np.abs(wanted - found).max(initial=0.0)) / size, "gap": gap}
+
+
+def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> LqSolution:
+    """argmin |p|_q, certified on all rows; for a matrix W, row by row, use the keys of `problems.cross_attention`.
+
+    Raises NotSeparable, with a Farkas vector, where no p satisfies the constraints, and NotSolved where no answer can
+    be certified in this arithmetic: thin margins, or q so near 1 (or so large) that powers lose all digits.
+
+    >>> problem = MarginProblem.from_rows([[2.0, 1.0]])
+    >>> [solve_lq(problem, q).p.round(6).tolist() for q in (1.5, 2.0, 3.0)]
+    [[0.444444, 0.111111], [0.4, 0.2], [0.369398, 0.261204]]
+    >>> solve_lq(problem, 1.5).is_optimal(1e-12)
+    True
+    """
+    check_problem("solve_lq", problem)
+    check_exponent("solve_lq", q)
+    check_number("solve_lq", "tolerance", tolerance, 0.0, above=True)
+    euclidean = solve(problem)
+    if not euclidean.p.any():
+        return LqSolution(problem, euclidean.p, euclidean.lam, euclidean.nu, 0, q)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # what comes of it has no certificate
+        solution = _solve(problem, euclidean, float(q), tolerance)
+        residuals = solution.residuals()
+    if not max(residuals.values()) <= CERTIFIED:  # also nan
+        worst = max(residuals, key=lambda name: residuals[name])
+        raise NotSolved(
+            f"solve_lq: the residual `{worst}` is {residuals[worst]:.1e}, above {CERTIFIED:g}, for q = {q:g}. "
+            "Take a q nearer to 2, scale or centre the keys, or drop inputs that are almost contradictory."
+        )
+    return solution
+
+
+def _solve(problem: MarginProblem, euclidean: MarginSolution, q: float, tolerance: float) -> LqSolution:
+    """Rows that look tight first; then, as long as there are any, those that are violated."""
+    unit = float(np.abs(euclidean.p).max())  # in this unit p is of size 1, so powers of it are harmless
+    index = np.sort(np.argsort(euclidean.slack, kind="stable")[:_BATCH])
+    steps = 0
+    while True:
+        newton = _Newton.begin(problem, index, euclidean.p, unit, q)
+        newton.run()
+        newton.polish()
+        steps += newton.steps
+        u, lam = newton.p, np.zeros(len(problem))
+        # phi'(u) = (unit A)'lam_u, and grad 1/2 |p|_q^2 = unit |u|_q^(2-q) phi'(u) at p = unit u
+        back = unit**2 * norm(u, q) ** (2 - q)
+        lam[index] = back * newton.lam / newton.lengths
+        solution = LqSolution(problem, unit * u, lam, back * newton.nu / newton.tie_lengths, steps, q)
+        violated = np.flatnonzero(solution.slack < -tolerance)
+        worst = violated[np.argsort(solution.slack[violated], kind="stable")[:_BATCH]]
+        if np.isin(worst, index).all():
+            return solution
+        index = np.union1d(index, worst)
+
+
+@dataclass
+class _Newton:
+    """min phi(p) subject to A p >= b, C p = 0, rows of length 1. The unknowns: y (p or g), lam and nu, the slack s."""
+
+    A: Vector
+    b: Vector
+    C: Vector
+    q: float
+    lengths: Vector  # of the rows as they were given, in the unit of p
+    tie_lengths: Vector
+    y: Vector
+    lam: Vector
+    nu: Vector
+    s: Vector
+    steps: int = 0
+
+    @classmethod
+    def begin(cls, problem: MarginProblem, index: Index, p: Vector, unit: float, q: float) -> _Newton:
+        """At a feasible p: every row has a slack and a multiplier to go down with."""
+        rows, ties, u = problem.rows(index) * unit, problem.ties * unit, p / unit
+        lengths, tie_lengths = _lengths(rows), _lengths(ties)
+        A, b, C = rows / lengths[:, None], problem.b[index] / lengths, ties / tie_lengths[:, None]
+        lam = np.full(len(b), float(np.sum(np.abs(u) ** q)) / len(b))
+        y, s = u if q > 2 else mirror(u, q), np.maximum(A @ u - b, 0.1)
+        return cls(A, b, C, q, lengths, tie_lengths, y, lam, np.zeros(len(C)), s)
+
+    @property
+    def p(self) -> Vector:
+        return self._maps(self.y)[0]
+
+    def run(self) -> None:
+        """Down to s_j lam_j = 0, each step a Newton step for a share of the mean of these products."""
+        share = 0.2
+        while self.steps < _MOST_STEPS:
+            mu = float(self.s @ self.lam) / len(self.b)
+            if mu < _SMALL and np.abs(self._balance(self.y, self.lam, self.nu, self.s)).max() < _EVEN:
+                return
+            length = self._step(share * mu)
+            if length < _STUCK:  # as near as rounding lets it come
+                return
+            share = 0.1 if length > 0.9 else 0.3 if length > 0.3 else 0.8  # a short step: stay nearer to the path
+
+    def polish(self) -> None:
+        """Newton's method on the tight rows alone, as long as it brings something and no multiplier turns negative."""
+        tight = np.flatnonzero(self.lam > self.s)
+        best = self._tight_error(self.y, self.lam[tight], self.nu, tight)
+        for _ in range(_MOST_POLISH):
+            move = self._tight_move(tight)
+            y, lam, nu = self.y + move[0], self.lam[tight] + move[1], self.nu + move[2]
+            error = self._tight_error(y, lam, nu, tight)
+            slack = self.A @ self._maps(y)[0] - self.b
+            if not error < best or lam.min(initial=0.0) < 0 or slack.min() < -_EVEN:
+                break
+            best, self.y, self.nu = error, y, nu
+            self.lam = np.zeros(len(self.b))
+            self.lam[tight] = lam
+
+    def _maps(self, y: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+        """p and g at y, and the slopes of both."""
+        if self.q > 2:
+            return y, mirror(y, self.q), np.ones_like(y), _slope(y, self.q)
+        r = conjugate(self.q)
+        return mirror(y, r), y, _slope(y, r), np.ones_like(y)
+
+    def _balance(self, y: Vector, lam: Vector, nu: Vector, s: Vector) -> Vector:
+        """g - A'lam - C'nu, A p - s - b and C p, all of them 0 at a solution."""
+        p, g, _, _ = self._maps(y)
+        return np.concatenate([g - lam @ self.A - nu @ self.C, self.A @ p - s - self.b, self.C @ p])
+
+    def _step(self, mu: float) -> float:
+        """Towards s_j lam_j = mu; the share of the Newton step that was taken."""
+        self.steps += 1
+        here = self._balance(self.y, self.lam, self.nu, self.s)
+        off = mu - self.s * self.lam
+        d, m = len(self.y), len(self.b)
+        right = -here
+        right[d : d + m] += off / self.lam
+        dy, dlam, dnu = self._solved(np.arange(m), self.s / self.lam, right)
+        ds = (off - self.s * dlam) / self.lam
+        length = min(1.0, 0.99 * _room(self.s, ds), 0.99 * _room(self.lam, dlam))
+        size = float(np.hypot(np.linalg.norm(here), np.linalg.norm(off)))
+        while length >= _STUCK:
+            y, lam, nu, s = self.y + length * dy, self.lam + length * dlam, self.nu + length * dnu, self.s + length * ds
+            there = np.hypot(np.linalg.norm(self._balance(y, lam, nu, s)), np.linalg.norm(mu - s * lam))
+            if there <= (1 - 1e-4 * length) * size:
+                self.y, self.lam, self.nu, self.s = y, lam, nu, s
+                break
+            length *= _SHORTER
+        return length
+
+    def _solved(self, rows: Index, diagonal: Vector, right: Vector) -> tuple[Vector, Vector, Vector]:
+        """(dy, dlam, dnu) of g' dy - A'dlam - C'dnu, A p' dy + diagonal dlam, C p' dy = right, for some rows A."""
+        _, _, p_slope, g_slope = self._maps(self.y)
+        d, m = len(self.y), len(rows)
+        below = np.concatenate([self.A[rows], self.C])
+        matrix = np.zeros((d + len(below), d + len(below)))
+        matrix[:d, :d] = np.diag(g_slope + _NOTHING)  # g' = 0 where p = 0
+        matrix[:d, d:], matrix[d:, :d] = -below.T, below * p_slope
+        matrix[d:, d:] = np.diag(np.concatenate([diagonal, np.full(len(self.C), _NOTHING)]))  # ties may be dependent
+        found = np.asarray(np.linalg.solve(matrix, right), np.float64)
+        return found[:d], found[d : d + m], found[d + m :]
+
+    def _tight_move(self, tight: Index) -> tuple[Vector, Vector, Vector]:
+        here = self._tight_balance(self.y, self.lam[tight], self.nu, tight)
+        return self._solved(tight, np.full(len(tight), _NOTHING), -here)
+
+    def _tight_balance(self, y: Vector, lam: Vector, nu: Vector, tight: Index) -> Vector:
+        p, g, _, _ = self._maps(y)
+        A = self.A[tight]
+        return np.concatenate([g - lam @ A - nu @ self.C, A @ p - self.b[tight], self.C @ p])
+
+    def _tight_error(self, y: Vector, lam: Vector, nu: Vector, tight: Index) -> float:
+        return float(np.abs(self._tight_balance(y, lam, nu, tight)).max(initial=0.0))
+
+
+def _lengths(rows: Vector) -> Vector:
+    """Of the rows; 1 for a row of zeros."""
+    lengths = np.linalg.norm(rows, axis=1)
+    return np.where(lengths > 0, lengths, 1.0)
+
+
+def _slope(x: Vector, q: float) -> Vector:
+    """Of the mirror map, q >= 2."""
+    return (q - 1) * np.abs(x) ** (q - 2)
+
+
+def _room(x: Vector, dx: Vector) -> float:
+    """How many times dx may be added to x > 0 before an entry is 0."""
+    falling = dx < 0
+    return float(np.min(-x[falling] / dx[falling], initial=np.inf))

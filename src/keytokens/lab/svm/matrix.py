@@ -1,0 +1,341 @@
+"""Max-margin problems of a matrix W: min 1/2 |W|^2 (Frobenius) subject to (x_winner - x_loser)'W z_i >= 1.
+
+W, row by row, is a long p, and a row of the problem is the product of a difference of tokens and a query. No such row
+of d e numbers has to be formed: <l z', l' z''> = (l'l')(z'z''), so the Gram matrix of all rows is the entrywise product
+of two small ones, and the minimiser W = sum_j lam_j l_j z_j' is found from it. Where rows are many beside the d e
+numbers of W, the general solver is asked instead, in the coordinates of the span of the queries.
+
+Attention that ends on several tokens of a bag, as it does under heads that are not linear.
+
+O_i        the tokens of bag i that keep attention
+W_dir      min |W| subject to (x_t - x_u)'W z_i = 0 for t, u in O_i and >= 1 for t in O_i, u outside
+W_fin      min |W| subject to (x_t - x_u)'W z_i = log(s_t/s_u) for t, u in O_i
+W_fin + R W_dir, R by least squares, predicts where a run is: the finite part keeps the shares, the direction grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lstsq, qr
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from ...base.checks import floats
+from ...base.errors import NotSeparable, refusal
+from ...model.ragged import Bags, flat_sets
+from ..problems.cross_attention import queries_of
+from .problem import MarginProblem, check_problem
+from .solution import MarginSolution, NotSolved, Witness
+from .solver import CERTIFIED, solve
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+ABSOLUTE, RELATIVE = 1e-7, 1e-3  # singular values below are zero: as they are, or beside the largest
+PIVOTS = 40  # changes of the active set before the exact method takes over
+
+
+# Rows ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Kronecker:
+    """Row j is the product left[j] right[bag[j]]', row by row as one long vector; none is formed unless asked for.
+
+    >>> rows = Kronecker(np.array([[1.0, 2.0]]), np.array([[10.0, 20.0, 30.0]]), np.array([0]))
+    >>> rows.rows(np.array([0])).tolist(), rows.times(np.ones(6)).tolist()
+    ([[10.0, 20.0, 30.0, 20.0, 40.0, 60.0]], [180.0])
+    """
+
+    left: Vector  # (m, d)
+    right: Vector  # (n, e)
+    bag: Index  # (m,) which row of `right`
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of W."""
+        return self.left.shape[1], self.right.shape[1]
+
+    @property
+    def dim(self) -> int:
+        return self.left.shape[1] * self.right.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def times(self, p: Vector) -> Vector:
+        return np.einsum("jk,jk->j", self.left, (self.right @ p.reshape(self.shape).T)[self.bag])
+
+    def transposed_times(self, lam: Vector) -> Vector:
+        return (self.left.T @ (lam[:, None] * self.right[self.bag])).ravel()
+
+    def rows(self, index: Index) -> Vector:
+        return (self.left[index][:, :, None] * self.right[self.bag[index]][:, None, :]).reshape(len(index), self.dim)
+
+    def largest(self) -> float:
+        return float(np.abs(self.left).max(initial=0.0) * np.abs(self.right).max(initial=0.0))
+
+    def gram(self) -> Vector:
+        """(m, m) the inner products of all rows."""
+        return (self.left @ self.left.T) * (self.right @ self.right.T)[np.ix_(self.bag, self.bag)]
+
+    def turned(self, basis: Vector) -> Kronecker:
+        """With queries in the coordinates of orthonormal columns (e, r)."""
+        return replace(self, right=self.right @ basis)
+
+
+def matrix_problem(values: Any, queries: Any, selection: Sequence[int] | Index) -> MarginProblem:
+    """The selected token of each bag above the others by 1, as its query sees them: (x_selected - x_t)'W z_i >= 1.
+
+    >>> problem = matrix_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [0])
+    >>> problem.rows([0]).tolist(), problem.names.tolist()
+    ([[0.0, 2.0, 0.0, 0.0]], [[0, 1]])
+    """
+    bags, z = _checked("matrix_problem", values, queries)
+    return _problem(bags, z, bags.chosen(selection, "matrix_problem"), np.arange(0))
+
+
+def tied_matrix_problem(values: Any, queries: Any, sets: Sequence[Iterable[int]]) -> MarginProblem:
+    """The tokens of a bag's set with one logit, (x_t - x_u)'W z_i = 0, and 1 above the bag's others.
+
+    >>> problem = tied_matrix_problem([[[2.0], [1.0], [0.0]]], [[3.0]], [{0, 1}])
+    >>> problem.rows([0]).tolist(), problem.ties.tolist()
+    ([[6.0]], [[3.0]])
+    """
+    bags, z = _checked("tied_matrix_problem", values, queries)
+    bag, token = flat_sets("tied_matrix_problem", "sets", sets, bags.sizes, "bag")
+    inside = bags.starts[bag] + token
+    first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]  # of each bag: it stands for the set
+    return _problem(bags, z, first, np.setdiff1d(inside, first))
+
+
+def _checked(owner: str, values: Any, queries: Any) -> tuple[Bags, Vector]:
+    bags = Bags.of(values, owner, "values")
+    return bags, queries_of(owner, queries, len(bags))
+
+
+def _problem(bags: Bags, z: Vector, first: Index, tied: Index) -> MarginProblem:
+    """`first` of each bag above all others of its bag but the `tied` ones, which equal it."""
+    other = np.setdiff1d(np.arange(len(bags.rows)), np.concatenate([first, tied]))
+    below, same = (bags.rows[first[bags.bag[rows]]] - bags.rows[rows] for rows in (other, tied))
+    names = np.column_stack([bags.bag[other], other - bags.starts[bags.bag[other]]])
+    rows, ties = Kronecker(below, z, bags.bag[other]), Kronecker(same, z, bags.bag[tied])
+    return MarginProblem(rows, np.ones(len(other)), ties, names)
+
+
+def factors(owner: str, problem: MarginProblem) -> tuple[Kronecker, Kronecker]:
+    """Rows and ties of a problem of a matrix."""
+    check_problem(owner, problem)
+    if not (isinstance(problem.inequalities, Kronecker) and isinstance(problem.equalities, Kronecker)):
+        cure = "make it with matrix_problem or tied_matrix_problem"
+        raise refusal(owner, "problem", "be a problem of a matrix", "rows of one piece", cure)
+    return problem.inequalities, problem.equalities
+
+
+# Answers -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rank:
+    """How many singular values are not zero, by two measures; where they differ, the rank is a matter of the measure.
+
+    >>> Rank.of(np.array([2.0, 1.0, 1e-5, 0.0]))
+    Rank(absolute=3, relative=2)
+    """
+
+    absolute: int  # above 1e-7
+    relative: int  # above 1e-3 of the largest
+
+    @classmethod
+    def of(cls, values: Vector) -> Rank:
+        top = float(values.max(initial=0.0))
+        return cls(int((values > ABSOLUTE).sum()), int((values > RELATIVE * top).sum()))
+
+    @property
+    def agrees(self) -> bool:
+        return self.absolute == self.relative
+
+
+class MatrixSolution(MarginSolution):
+    """The minimiser of the Frobenius norm; `p` is W row by row.
+
+    >>> solution = solve_matrix(matrix_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [0]))
+    >>> solution.W.tolist(), solution.rank.absolute
+    ([[0.0, 0.5], [0.0, 0.0]], 1)
+    """
+
+    @property
+    def W(self) -> Vector:
+        return self.p.reshape(factors("MatrixSolution", self.problem)[0].shape)
+
+    @cached_property
+    def singular_values(self) -> Vector:
+        """The largest first."""
+        return np.asarray(np.linalg.svd(self.W, compute_uv=False), np.float64)
+
+    @property
+    def rank(self) -> Rank:
+        return Rank.of(self.singular_values)
+
+
+def solve_matrix(problem: MarginProblem) -> MatrixSolution:
+    """The minimiser of |W| (Frobenius), certified; NotSeparable, with a Farkas vector, where there is no such W.
+
+    >>> solution = solve_matrix(matrix_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [0]))
+    >>> solution.W.tolist(), solution.margin, solution.rank.absolute
+    ([[0.0, 0.5], [0.0, 0.0]], 2.0, 1)
+    """
+    rows, ties = factors("solve_matrix", problem)
+    numbers = rows.shape[0] * min(rows.shape[1], len(rows.right))
+    if len(rows) and len(rows) + len(ties) <= numbers:
+        found = _by_gram(problem, rows, ties)
+        if found is not None:
+            return found
+    return _by_coordinates(problem, rows, ties)
+
+
+def _by_gram(problem: MarginProblem, rows: Kronecker, ties: Kronecker) -> MatrixSolution | None:
+    """By the Gram matrix of ties and rows, ties first; None where the answer is not certified."""
+    k = len(ties)
+    both = Kronecker(np.concatenate([ties.left, rows.left]), rows.right, np.concatenate([ties.bag, rows.bag]))
+    b = np.concatenate([np.zeros(k), problem.b])
+    gram = both.gram()
+    active = _pivots(gram, b, k)
+    if active is None:
+        return None
+    lam = np.zeros(len(b))
+    # refined once with the products themselves: the Gram matrix has lost digits
+    for _ in range(2):
+        short = b - both.times(both.transposed_times(lam))
+        lam[active] += dpotrs(dpotrf(gram[np.ix_(active, active)], lower=1)[0], short[active], lower=1)[0]
+    lam[k:] = np.maximum(lam[k:], 0.0)
+    found = MatrixSolution(problem, both.transposed_times(lam), lam[k:], lam[:k], len(active))
+    return found if found.is_optimal(CERTIFIED) else None
+
+
+def _pivots(gram: Vector, b: Vector, free: int) -> Index | None:
+    """Rows with a positive multiplier, by exchanging all wrong ones at once: u = G_SS^-1 b_S >= 0 and G u >= b.
+
+    The first `free` rows are ties, always in. Exchanges may go round in circles, and dependent rows have no inverse:
+    None, and the exact method has its turn.
+    """
+    inside = np.ones(len(b), np.bool_)
+    scale = float(np.sqrt(gram.diagonal().max(initial=0.0)))
+    for _ in range(PIVOTS):
+        active = np.flatnonzero(inside)
+        factor, failed = dpotrf(gram[np.ix_(active, active)], lower=1)
+        if failed or factor.diagonal().min(initial=1.0) <= 1e-7 * scale:
+            return None
+        u = np.zeros(len(b))
+        u[active] = dpotrs(factor, b[active], lower=1)[0]
+        wrong = np.where(inside, u < 0, gram @ u < b - 1e-12)
+        wrong[:free] = False
+        if not wrong.any():
+            return active
+        inside ^= wrong
+    return None
+
+
+def _by_coordinates(problem: MarginProblem, rows: Kronecker, ties: Kronecker) -> MatrixSolution:
+    """By the general solver, in the coordinates of the span of the queries where that is smaller."""
+    basis: Vector = np.eye(rows.shape[1])
+    if len(rows.right) < rows.shape[1]:
+        basis = np.asarray(qr(rows.right.T, mode="economic")[0], np.float64)
+    small = replace(problem, inequalities=rows.turned(basis), equalities=ties.turned(basis))
+    try:
+        found = solve(small)
+    except NotSeparable as none:
+        message = "solve_matrix: no matrix separates the selected tokens from the others; `.witness` proves it."
+        raise NotSeparable(message, Witness(problem, none.witness.lam, none.witness.nu)) from None
+    p = (found.p.reshape(rows.shape[0], -1) @ basis.T).ravel()
+    return MatrixSolution(problem, p, found.lam, found.nu, found.steps)
+
+
+KEPT, LOST = 1e-3, 1e-6  # attention above and at most: between them a run has not decided
+
+
+def attended_sets(values: Any, attention: Any) -> list[set[int]] | None:
+    """The tokens of each bag with attention above 1e-3; None where a token is in between or none is at most 1e-6.
+
+    The attention as one number a token: flat, an array (n, T), or a list with a list for each bag.
+
+    >>> bags = Bags.of([[[0.0], [1.0], [2.0]]])
+    >>> attended_sets(bags, np.array([0.4, 0.6, 1e-9])), attended_sets(bags, np.array([0.5, 0.5, 1e-4]))
+    ([{0, 1}], None)
+    """
+    bags = Bags.of(values, "attended_sets", "values")
+    shares = bags.per_token(attention, "attended_sets", "attention")
+    if not (shares >= 0).all() or not np.allclose(bags.sum(shares), 1.0, rtol=0, atol=KEPT):
+        raise refusal("attended_sets", "attention", "be shares of at least 0 that sum to 1 in each bag", attention)
+    kept = shares > KEPT
+    if (~kept & (shares > LOST)).any() or kept.all():
+        return None
+    return [set(np.flatnonzero(kept[bags.bag == i]).tolist()) for i in range(len(bags))]
+
+
+@dataclass(frozen=True, eq=False)
+class MultiToken:
+    """Direction and finite part of the attention on some sets of tokens.
+
+    >>> found = multi_token_svm([[[2.0], [1.0]]], [[1.0]], [{0}], np.log([0.99, 0.01]))
+    >>> found.sets, round(found.length(np.array([[5.0]])), 9)
+    (((0,),), 5.0)
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    direction: MatrixSolution
+    finite: Vector  # (d, e)
+
+    def length(self, W: Vector) -> float:
+        """R = argmin |W_fin + R W_dir - W|; 0 where all tokens are kept, so that W_dir = 0."""
+        given = floats(W)
+        if given is None or given.shape != self.finite.shape or not np.isfinite(given).all():
+            raise refusal("MultiToken", "W", f"be a matrix of shape {self.finite.shape}, finite", W)
+        size = float(np.vdot(self.direction.p, self.direction.p))
+        return float(np.vdot(given - self.finite, self.direction.W)) / size if size else 0.0
+
+    def prediction(self, W: Vector) -> Vector:
+        """W_fin + R W_dir, R fitted to W."""
+        return self.finite + self.length(W) * self.direction.W
+
+
+def multi_token_svm(
+    values: Any, queries: Any, sets: Sequence[Iterable[int]], log_attention: Sequence[float] | Vector
+) -> MultiToken:
+    """Both parts, from the sets and the logarithms of the attention that their tokens have (one number a token).
+
+    Raises NotSeparable where no direction keeps the sets, NotSolved where no matrix gives these shares.
+
+    >>> found = multi_token_svm([[[2.0], [1.0], [1.0]]], [[1.0]], [{0}], np.log([0.98, 0.01, 0.01]))
+    >>> found.direction.W.tolist(), found.finite.tolist(), found.prediction(np.array([[7.0]])).tolist()
+    ([[1.0]], [[0.0]], [[7.0]])
+    """
+    owner = "multi_token_svm"
+    bags = Bags.of(values, owner, "values")
+    shares = bags.per_token(log_attention, owner, "log_attention", least=-np.inf)
+    bag, token = flat_sets(owner, "sets", sets, bags.sizes, "bag")
+    kept = shares[bags.starts[bag] + token]
+    if not np.isfinite(kept).all():
+        raise refusal(owner, "log_attention", "be finite on the sets", kept.tolist())
+    begins = np.diff(bag, prepend=-1) > 0
+    wanted = (kept[begins][bag] - kept)[~begins]
+    listed = tuple(tuple(token[bag == i].tolist()) for i in range(len(bags)))
+    problem = tied_matrix_problem(bags, queries, listed)
+    return MultiToken(listed, solve_matrix(problem), _shortest(factors(owner, problem)[1], wanted))
+
+
+def _shortest(ties: Kronecker, wanted: Vector) -> Vector:
+    """The shortest W with <tie_j, W> = wanted_j, by the Gram matrix of the ties, refined with the ties themselves."""
+    gram, weights = ties.gram(), np.zeros(len(wanted))
+    for _ in range(3 if len(wanted) else 0):
+        weights += lstsq(gram, wanted - ties.times(ties.transposed_times(weights)))[0]
+    p = ties.transposed_times(weights)
+    missed = float(np.abs(ties.times(p) - wanted).max(initial=0.0))
+    if missed > 1e-8 * (1 + float(np.abs(wanted).max(initial=0.0))):
+        raise NotSolved(f"multi_token_svm: no matrix gives these shares; the nearest one misses them by {missed:.1e}.")
+    return p.reshape(ties.shape)

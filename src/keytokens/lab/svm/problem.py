@@ -1,0 +1,299 @@
+"""Max-margin problems of attention: min 1/2 |p|^2 subject to A p >= b and C p = 0.
+
+A row of A is (winning token) - (losing token); b is 1, or 0 where the row is relaxed. C holds ties: (token) - (token)
+for tokens that must get the same attention logit. The norm is the solver's business: nothing here knows it.
+
+Rows of a linear system that need not all exist at once.
+
+`Dense` holds a matrix; `Differences` holds points and pairs (s, s'), and its rows are points[s] - points[s'].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ...base.checks import LARGEST, Seen, floats
+from ...base.errors import refusal
+from ...model.ragged import Bags, flat_sets, indices
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class MarginProblem:
+    """min 1/2 |p|^2 subject to A p >= b and C p = 0; made by the class methods, which check what they are given.
+
+    Keys are an array (n, T, d), a list of arrays (T_i, d) or `Bags`; a selection is one index a bag.
+
+    `names` (m, 2) says where a row comes from: (bag, losing token), or (winning, losing) token of a vocabulary.
+    """
+
+    inequalities: Rows
+    b: Vector
+    equalities: Rows
+    names: Index | None = None
+
+    @classmethod
+    def from_rows(cls, A: Any, b: Any = 1.0, equal: Any = None) -> MarginProblem:
+        """From matrices: A p >= b, equal p = 0.
+
+        >>> problem = MarginProblem.from_rows([[1.0, 0.0], [-2.0, 1.0]])
+        >>> len(problem), problem.dim, problem.times(np.array([1.0, 3.0])).tolist()
+        (2, 2, [1.0, 1.0])
+        """
+        owner = "MarginProblem.from_rows"
+        rows = _matrix(owner, "A", A)
+        ties = np.zeros((0, rows.shape[1])) if equal is None else _matrix(owner, "equal", equal)
+        if ties.shape[1] != rows.shape[1]:
+            raise refusal(owner, "equal", f"have {rows.shape[1]} columns, as `A` has", f"shape {ties.shape}")
+        return cls(Dense(rows), _bounds(owner, b, len(rows)), Dense(ties))
+
+    @classmethod
+    def from_selection(cls, keys: Any, selection: Sequence[int] | Index, relaxed: Any = None) -> MarginProblem:
+        """The selected token of each bag above the others by 1, or by 0 in the bags that are `relaxed`.
+
+        >>> problem = MarginProblem.from_selection([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], [0])
+        >>> problem.rows([0, 1]).tolist(), problem.names.tolist()
+        ([[-1.1, 1.0], [-0.1, 1.0]], [[0, 1], [0, 2]])
+        """
+        owner = "MarginProblem.from_selection"
+        bags = Bags.of(keys, owner)
+        chosen = bags.chosen(selection, owner)
+        loose = _relaxed(owner, relaxed, len(bags))
+        other = np.delete(np.arange(len(bags.rows)), chosen)
+        bag = bags.bag[other]
+        A = bags.rows[chosen[bag]]
+        A -= bags.rows[other]
+        b = np.where(loose[bag], 0.0, 1.0)
+        return cls(Dense(A), b, Dense(np.zeros((0, bags.dim))), np.column_stack([bag, other - bags.starts[bag]]))
+
+    @classmethod
+    def from_sets(cls, keys: Any, sets: Sequence[Iterable[int]]) -> MarginProblem:
+        """Ties: the tokens of a bag's set equal to each other, and 1 above the bag's others.
+
+        One row for each losing token: against the first of the set, since the set's tokens are equal by the ties.
+
+        >>> problem = MarginProblem.from_sets([[[2.0, 0.0], [0.0, 2.0], [0.0, 0.0]]], [{0, 1}])
+        >>> problem.rows([0]).tolist(), problem.ties.tolist()
+        ([[2.0, 0.0]], [[2.0, -2.0]])
+        """
+        owner = "MarginProblem.from_sets"
+        bags = Bags.of(keys, owner)
+        bag, token = flat_sets(owner, "sets", sets, bags.sizes, "bag")
+        inside = bags.starts[bag] + token
+        first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]  # of each bag
+        tied = np.setdiff1d(inside, first)
+        other = np.setdiff1d(np.arange(len(bags.rows)), inside)
+        loser = bags.bag[other]
+        return cls(
+            Dense(bags.rows[first[loser]] - bags.rows[other]),
+            np.ones(len(other)),
+            Dense(bags.rows[first[bags.bag[tied]]] - bags.rows[tied]),
+            np.column_stack([loser, other - bags.starts[loser]]),
+        )
+
+    @classmethod
+    def from_vocabulary(cls, E: Any, counts: Any, selection: Any) -> MarginProblem:
+        """Shared embeddings E (V, d): in each document (row of `counts`) the selected token or tokens above the others.
+
+        A pair of tokens that meets in many documents is one row, and rows are formed only when asked for.
+
+        >>> counts = sparse.csr_matrix([[3, 1, 0], [1, 1, 1]])
+        >>> problem = MarginProblem.from_vocabulary([[2.0], [1.0], [0.0]], counts, [0, 0])
+        >>> problem.names.tolist(), problem.times(np.array([1.0])).tolist()
+        ([[0, 1], [0, 2]], [1.0, 2.0])
+        """
+        owner = "MarginProblem.from_vocabulary"
+        points = _matrix(owner, "E", E)
+        high, low, same, tied = _pairs(owner, len(points), _counts(owner, counts, len(points)), selection)
+        return cls(
+            Differences(points, high, low),
+            np.ones(len(high)),
+            Differences(points, same, tied),
+            np.column_stack([high, low]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.inequalities)
+
+    @property
+    def dim(self) -> int:
+        return self.inequalities.dim
+
+    @property
+    def ties(self) -> Vector:
+        """C, all of it."""
+        return self.equalities.rows(np.arange(len(self.equalities)))
+
+    def times(self, p: Vector) -> Vector:
+        """(m,) A p."""
+        return self.inequalities.times(p)
+
+    def transposed_times(self, lam: Vector) -> Vector:
+        """(d,) A'lam."""
+        return self.inequalities.transposed_times(lam)
+
+    def rows(self, index: Sequence[int] | Index) -> Vector:
+        """These rows of A."""
+        return self.inequalities.rows(np.asarray(index, np.intp))
+
+
+def check_problem(owner: str, problem: Any) -> None:
+    if not isinstance(problem, MarginProblem):
+        raise refusal(owner, "problem", "be a MarginProblem", problem, "MarginProblem.from_rows makes one of a matrix")
+
+
+def _matrix(owner: str, name: str, values: Any) -> Vector:
+    matrix = floats(values)
+    if matrix is None:
+        raise refusal(owner, name, "be a matrix of numbers", values)
+    if matrix.ndim != 2 or matrix.shape[1] < 1:
+        raise refusal(owner, name, "be a matrix with at least one column", f"shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        i, j = np.argwhere(~np.isfinite(matrix))[0]
+        raise refusal(owner, f"{name}[{i}, {j}]", "be finite", float(matrix[i, j]))
+    if matrix.size and np.abs(matrix).max() > LARGEST:
+        raise refusal(owner, name, f"have entries up to {LARGEST:g}", float(np.abs(matrix).max()), "scale the vectors")
+    return matrix
+
+
+def _bounds(owner: str, b: Any, m: int) -> Vector:
+    given = floats(b)
+    if given is None or given.shape not in ((), (1,), (m,)):
+        raise refusal(owner, "b", f"be a number or one number for each of the {m} rows", b)
+    bounds = np.array(np.broadcast_to(given, (m,)))
+    if not (np.isfinite(bounds) & (bounds >= 0)).all():
+        raise refusal(owner, "b", "be finite and at least 0: 1, or 0 for a relaxed row", b)
+    return bounds
+
+
+def _relaxed(owner: str, relaxed: Any, n: int) -> NDArray[np.bool_]:
+    if relaxed is None:
+        return np.zeros(n, bool)
+    loose = indices(relaxed)
+    if loose.shape != (n,) or loose.dtype != np.bool_:
+        raise refusal(owner, "relaxed", f"be one boolean for each of the {n} bags", relaxed)
+    return loose
+
+
+def _counts(owner: str, counts: Any, V: int) -> sparse.csr_array[Any]:
+    try:
+        matrix = sparse.csr_array(counts)
+    except (TypeError, ValueError):
+        raise refusal(owner, "counts", "be a sparse matrix of counts", counts) from None
+    if matrix.ndim != 2 or matrix.shape[1] != V:
+        raise refusal(owner, "counts", f"have {V} columns, one for each row of `E`", f"shape {matrix.shape}")
+    if matrix.dtype.kind not in "biuf" or not ((matrix.data >= 0) & (matrix.data < np.inf)).all():
+        raise refusal(owner, "counts", "be at least 0 and finite", Seen("a negative entry, inf or nan"))
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _pairs(owner: str, V: int, counts: sparse.csr_array[Any], selection: Any) -> tuple[Index, Index, Index, Index]:
+    """Distinct pairs of tokens: (high, low) of the rows, (same, tied) of the ties. A pair's code: high * V + low."""
+    n = counts.shape[0]
+    single = isinstance(selection, Iterable) and all(isinstance(token, (int, np.integer)) for token in selection)
+    sets = [[token] for token in selection] if single else selection
+    document, token = flat_sets(owner, "selection", sets, np.full(n, V), "document")
+    chosen = document * V + token
+    present = np.repeat(np.arange(n), np.diff(counts.indptr)) * V + counts.indices
+    place = np.searchsorted(present, chosen)  # both are sorted: no set operation has to sort them again
+    absent = np.flatnonzero(present[np.minimum(place, len(present) - 1)] != chosen) if len(present) else [0]
+    if len(absent):
+        i = int(document[absent[0]])
+        rule = f"name tokens that occur in document {i}"
+        raise refusal(owner, f"selection[{i}]", rule, int(token[absent[0]]))
+    first = token[np.flatnonzero(np.diff(document, prepend=-1))]  # the set's least token stands for the set
+    other = np.delete(present, place)
+    rows = np.unique(first[other // V] * V + other % V)
+    ties = np.unique(first[document] * V + token)
+    ties = ties[ties // V != ties % V]
+    return rows // V, rows % V, ties // V, ties % V
+
+
+class Rows(Protocol):
+    """A matrix A (m, d), known by its products and by some of its rows."""
+
+    @property
+    def dim(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def times(self, p: Vector) -> Vector:
+        """(m,) A p."""
+
+    def transposed_times(self, lam: Vector) -> Vector:
+        """(d,) A'lam."""
+
+    def rows(self, index: Index) -> Vector:
+        """(len(index), d) these rows, as a matrix of their own."""
+
+    def largest(self) -> float:
+        """A bound of |entries| that is exact up to a small factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Rows that are there."""
+
+    matrix: Vector
+
+    @property
+    def dim(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def times(self, p: Vector) -> Vector:
+        return self.matrix @ p
+
+    def transposed_times(self, lam: Vector) -> Vector:
+        active = np.flatnonzero(lam)  # multipliers are mostly zero: one pass over the matrix less
+        return lam[active] @ self.matrix[active] if 4 * len(active) < len(lam) else lam @ self.matrix
+
+    def rows(self, index: Index) -> Vector:
+        return self.matrix[index]
+
+    def largest(self) -> float:
+        return max(float(self.matrix.max()), -float(self.matrix.min())) if self.matrix.size else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """Row j is points[high[j]] - points[low[j]]; no row is formed before it is asked for."""
+
+    points: Vector
+    high: Index
+    low: Index
+
+    @property
+    def dim(self) -> int:
+        return int(self.points.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def times(self, p: Vector) -> Vector:
+        a = self.points @ p
+        return a[self.high] - a[self.low]
+
+    def transposed_times(self, lam: Vector) -> Vector:
+        size = len(self.points)
+        return (np.bincount(self.high, lam, size) - np.bincount(self.low, lam, size)) @ self.points
+
+    def rows(self, index: Index) -> Vector:
+        return self.points[self.high[index]] - self.points[self.low[index]]
+
+    def largest(self) -> float:
+        # a bound: the range of each coordinate
+        return float(np.ptp(self.points, axis=0).max()) if len(self) else 0.0

@@ -1,0 +1,305 @@
+"""Solve a max-margin problem exactly: a working set of rows on top of a dual active-set method.
+
+Scan all rows, take the most violated ones into the working set, make all of its rows hold, scan again; stop when no
+row is violated by more than the tolerance. The active set is never thrown away between scans: a minimiser over fewer
+rows is a valid state for more rows. Ties are eliminated: p lives in the null space of C.
+
+A problem like one that is solved begins with the rows that were active there: one factorisation instead of a step for
+each row, then only what differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lstsq, qr, svd
+
+from ...base.checks import check_number
+from ...base.errors import NotSeparable, refusal
+from ...base.threads import one_blas_thread
+from ...model.ragged import indices
+from .active import ActiveSet, Contradiction, polished
+from .problem import MarginProblem, Rows, check_problem
+from .solution import MarginSolution, NotSolved, Witness
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+CERTIFIED = 1e-8  # no answer with a larger residual is given out
+FARKAS = 1e-9  # |A'lam + C'nu| of a proof, beside the sizes of what it sums
+_BLOCK = 4096  # ties factored at a time
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def _batch(dim: int) -> int:
+    """How many rows to take in after a scan: a scan is dear, a row too many is not."""
+    return max(256, dim)
+
+
+@dataclass
+class _Working:
+    """Rows under consideration, projected on the null space of the ties and divided by their length before that."""
+
+    index: Index  # in the problem
+    rows: Vector
+    length: Vector
+    b: Vector
+
+    def most_violated(self, p: Vector, tolerance: float, skip: Index | None = None) -> int:
+        """The place of the row that is farthest from holding, -1 where all of them hold."""
+        excess = self.b - self.rows @ p
+        if skip is not None:
+            excess[skip] = -np.inf
+        worst = int(excess.argmax()) if len(excess) else -1
+        noise = 16 * _EPS * float(np.sqrt(p @ p))
+        if worst < 0 or excess[worst] > tolerance / self.length[worst] + noise:
+            return worst
+        # The farthest row is near enough; a longer row has less room.
+        excess[excess <= tolerance / self.length + noise] = -np.inf
+        worst = int(excess.argmax())
+        return worst if excess[worst] > -np.inf else -1
+
+    def places(self, members: list[int]) -> Index:
+        """Where rows of the problem stand in here."""
+        order = np.argsort(self.index)
+        return order[np.searchsorted(self.index, np.array(members, np.intp), sorter=order)]
+
+
+def solve(
+    problem: MarginProblem, *, start: MarginSolution | Index | None = None, tolerance: float = 1e-10
+) -> MarginSolution:
+    """The minimiser, certified on all rows; `start` is the solution of a similar problem (or rows) to begin with.
+
+    Rows of another problem are found by their names, where both have names, else by their numbers. A start changes how
+    long it takes, not where it ends.
+
+    Raises NotSeparable, with a Farkas vector, where no p satisfies the constraints; NotSolved where the margin is so
+    thin that neither answer can be certified in this arithmetic. Without rows p = 0 and the margin is infinite.
+
+    >>> solution = solve(MarginProblem.from_selection([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], [0]))
+    >>> (101 * solution.p).round(9).tolist(), solution.support_tokens
+    ([-10.0, 100.0], [(0, 2)])
+    >>> solution.is_optimal(1e-12)
+    True
+    """
+    check_problem("solve", problem)
+    check_number("solve", "tolerance", tolerance, 0.0, above=True)
+    first = _given_rows(problem, start)
+    # One thread: the same bits everywhere, and many small products that threads would only slow down.
+    with one_blas_thread():
+        if len(first):
+            try:
+                return _solve(_Search(problem, tolerance), first)
+            except NotSolved:  # the rows of another problem may be a poor basis of this one
+                pass
+        return _solve(_Search(problem, tolerance), first[:0])
+
+
+def _solve(search: _Search, first: Index) -> MarginSolution:
+    try:
+        if len(first):
+            search.begin(first)
+        else:
+            search.consider(search.first_rows())
+        while search.consider(search.violated_rows()):
+            pass
+    except Contradiction as found:
+        raise _not_separable(search, found) from None
+    solution = search.solution()
+    residuals = solution.residuals()
+    if not max(residuals.values()) <= CERTIFIED:  # also nan
+        thin = _thin(search, solution)
+        if thin is not None:
+            raise NotSeparable(_SENTENCE, thin)
+        worst = max(residuals, key=lambda name: residuals[name])
+        raise NotSolved(
+            f"solve: the residual `{worst}` is {residuals[worst]:.1e}, above {CERTIFIED:g}; the margin is too thin "
+            "for double precision. Scale or centre the keys, or drop inputs that are almost contradictory."
+        )
+    return solution
+
+
+class _Search:
+    """One run: the working set, the active set within it, and what is the same for all of its steps."""
+
+    def __init__(self, problem: MarginProblem, tolerance: float) -> None:
+        self.problem, self.tolerance = problem, tolerance
+        # In units of the largest entry no square over- or underflows; A p does not depend on the unit.
+        self.unit = max(problem.inequalities.largest(), 0.0) or 1.0
+        self.basis = _row_space(problem.equalities)
+        self.active = ActiveSet(problem.dim, problem.dim - self.basis.shape[1])
+        none = np.zeros(0)
+        self.working = _Working(np.zeros(0, np.intp), np.zeros((0, problem.dim)), none, none)
+        self.batch = _batch(problem.dim)
+        self.steps = 0
+
+    def first_rows(self) -> Index:
+        """The rows that the mean of the rows serves worst. At p = 0 all rows are violated alike: that says nothing.
+
+        The mean is a fair guess whenever there is a solution p, since its inner product with p is at least that of b.
+        """
+        if len(self.problem) <= self.batch:
+            return np.arange(len(self.problem))
+        mean = self.problem.transposed_times(self.problem.b / len(self.problem) / self.unit)
+        mean -= self.basis @ (self.basis.T @ mean)
+        return np.argpartition(self.problem.times(mean / self.unit), self.batch)[: self.batch]
+
+    def violated_rows(self) -> Index:
+        """The most violated rows outside the working set."""
+        excess = self.problem.b - self.problem.times(self.active.p / self.unit)
+        excess[self.working.index] = 0.0  # these hold already, as well as this arithmetic can tell
+        bad = np.flatnonzero(excess > self.tolerance)
+        if len(bad) > self.batch:
+            bad = bad[np.argpartition(excess[bad], -self.batch)[-self.batch :]]
+        return bad
+
+    def begin(self, index: Index) -> None:
+        """Take rows in as if they had been active before; if they are too many for that, take them in."""
+        self._take_in(index)
+        if len(index) <= self.active.rank:
+            self.steps += self.active.begin(index.tolist(), self.working.rows, self.working.b)
+        self._settle()
+
+    def consider(self, index: Index) -> bool:
+        """Take rows in and make all rows of the working set hold; False when there was nothing to take in."""
+        if not len(index):
+            return False
+        self._take_in(index)
+        self._settle()
+        return True
+
+    def _settle(self) -> None:
+        working, active = self.working, self.active
+        limit = self.steps + 100 * (self.problem.dim + len(working.index))
+        while (worst := self._next_to_enter()) >= 0:
+            self.steps += 1 + active.enter(int(working.index[worst]), working.rows[worst], float(working.b[worst]))
+            if self.steps > limit:
+                raise NotSolved("solve: the active set goes round in circles; the rows are too nearly dependent.")
+
+    def _next_to_enter(self) -> int:
+        worst = self.working.most_violated(self.active.p, self.tolerance)
+        if worst < 0 or int(self.working.index[worst]) not in self.active.members:
+            return worst
+        # An active row holds by construction: when it seems not to, the factors need renewal, not the row.
+        at = self.working.places(self.active.members)
+        self.active.refresh(self.working.rows[at])
+        return self.working.most_violated(self.active.p, self.tolerance, skip=at)
+
+    def _take_in(self, index: Index) -> None:
+        rows = self.problem.rows(index) / self.unit
+        length = np.linalg.norm(rows, axis=1)
+        length[length == 0] = 1.0
+        rows /= length[:, None]
+        for _ in range(2):  # twice, so that nothing of the ties is left
+            rows -= (rows @ self.basis) @ self.basis.T
+        old = self.working
+        keep = self._worth_keeping()
+        self.working = _Working(
+            np.concatenate([old.index[keep], index]),
+            np.concatenate([old.rows[keep], rows]),
+            np.concatenate([old.length[keep], length]),
+            np.concatenate([old.b[keep], self.problem.b[index] / length]),
+        )
+
+    def _worth_keeping(self) -> Index:
+        """Active rows, and the nearest of the others: what is far from tight now will rarely be needed again."""
+        old, room = self.working, self.problem.dim + 4 * self.batch  # the active ones are at most dim
+        if len(old.index) <= room:
+            return np.arange(len(old.index))
+        slack = old.rows @ self.active.p - old.b
+        slack[np.isin(old.index, self.active.members)] = -np.inf
+        return np.sort(np.argpartition(slack, room)[:room])
+
+    def members(self) -> tuple[Index, Vector, Vector]:
+        """The active rows: their index in the problem, in units of length 1, and their lengths."""
+        at = self.working.places(self.active.members)
+        return self.working.index[at], self.working.rows[at], self.working.length[at]
+
+    def solution(self) -> MarginSolution:
+        index, rows, length = self.members()
+        p, u = polished(rows.T, self.problem.b[index] / length)
+        lam = np.zeros(len(self.problem))
+        lam[index] = np.maximum(u, 0.0) / length / self.unit / self.unit
+        p = p / self.unit
+        nu = self.tie_multipliers(p - self.problem.transposed_times(lam))
+        return MarginSolution(self.problem, p, lam, nu, self.steps)
+
+    def tie_multipliers(self, pull: Vector) -> Vector:
+        """nu with C'nu = pull, the shortest."""
+        if not len(self.problem.equalities):
+            return np.zeros(0)
+        nu: Vector = lstsq(self.problem.ties.T, pull)[0]
+        return nu
+
+
+def _given_rows(problem: MarginProblem, start: MarginSolution | Index | None) -> Index:
+    """Rows to begin with; none where there is nothing to go by."""
+    if start is None:
+        return np.zeros(0, np.intp)
+    if not isinstance(start, MarginSolution):
+        given = indices(start)
+        rows = np.unique(given) if given.dtype.kind in "iu" or not given.size else np.full(1, -1)
+    elif problem.names is None or start.problem.names is None:
+        rows = np.flatnonzero(start.lam)
+    else:
+        rows = _same_names(problem.names, start.problem.names[np.flatnonzero(start.lam)])
+    if len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(problem)):
+        raise refusal("solve", "start", f"name rows below {len(problem)}, the number of rows", start)
+    return rows.astype(np.intp)
+
+
+def _same_names(names: Index, wanted: Index) -> Index:
+    """Rows whose name is one of those wanted."""
+    if not len(wanted) or not len(names):
+        return np.zeros(0, np.intp)
+    width = 1 + max(int(names[:, 1].max()), int(wanted[:, 1].max()))
+    codes, few = names[:, 0] * width + names[:, 1], np.unique(wanted[:, 0] * width + wanted[:, 1])
+    place = np.minimum(np.searchsorted(few, codes), len(few) - 1)  # few are wanted: no sorting of all names
+    return np.flatnonzero(few[place] == codes)
+
+
+def _row_space(ties: Rows) -> Vector:
+    """(d, rank) an orthonormal basis of the span of the ties, block by block."""
+    R = np.zeros((0, ties.dim))
+    for begin in range(0, len(ties), _BLOCK):
+        block = ties.rows(np.arange(begin, min(begin + _BLOCK, len(ties))))
+        size = np.abs(block).max(axis=1, keepdims=True)
+        R = qr(np.concatenate([R, block / np.where(size > 0, size, 1.0)]), mode="r")[0][: ties.dim]
+    if not len(R):
+        return np.zeros((ties.dim, 0))
+    _, values, directions = svd(R, full_matrices=False)
+    return np.ascontiguousarray(directions[values > 1e-12 * max(values[0], 1e-300) * np.sqrt(ties.dim)].T)
+
+
+_SENTENCE = "solve: no direction separates the selected tokens from the others; `.witness` proves it."
+
+
+def _witness(search: _Search, index: Index, weights: Vector) -> Witness:
+    """Scaled to lam'b = 1."""
+    problem = search.problem
+    lam = np.zeros(len(problem))
+    lam[index] = weights
+    lam /= lam @ problem.b or 1.0
+    return Witness(problem, lam, search.tie_multipliers(-problem.transposed_times(lam)))
+
+
+def _not_separable(search: _Search, found: Contradiction) -> Exception:
+    at = search.working.places(found.members)
+    witness = _witness(search, search.working.index[at], found.weights / search.working.length[at])
+    if witness.is_proof(FARKAS):
+        return NotSeparable(_SENTENCE, witness)
+    return NotSolved(
+        "solve: the rows seem to contradict each other, but the proof does not hold to "
+        f"{FARKAS:g} (balance {witness.residuals()['balance']:.1e}). Scale or centre the keys."
+    )
+
+
+def _thin(search: _Search, solution: MarginSolution) -> Witness | None:
+    """Where the margin is below 1e-9 of the rows' size the multipliers themselves are a Farkas vector: A'lam = p."""
+    index = np.flatnonzero(solution.lam)
+    if not len(index):
+        return None
+    witness = _witness(search, index, solution.lam[index])
+    return witness if witness.is_proof(FARKAS) else None

@@ -1,0 +1,147 @@
+"""Counting occurrences instead of tokens.
+
+A token that occurs c times weighs phi(c) (`model.blocks.COUNTS`): c with raw counts, 1 + log c with log counts, 1 with
+binary counts; phi(0) = 0 and each further occurrence adds less. Occurrence j of a token adds the *step* phi(j) -
+phi(j - 1).
+
+Keeping: k kept occurrences of a supporter are sure of phi(k), and the steps shrink, so the largest steps taken first
+are best: a sort. Deleting: each further deletion of the same token removes *more* than the last, so with log or
+binary counts a sort is wrong and the minimum is a knapsack with unit costs. With raw counts all steps are 1 and both
+are sorts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..base.errors import refusal
+from ..model.blocks import COUNTS
+from .tokens import NOTHING, TokenSet, flip, sufficient
+from .votes import Ballot, Duel, FloatArray, IntArray, beats, label_of, near
+
+Counts = Literal["raw", "log", "binary"]
+
+
+def phi(count: ArrayLike, counts: Counts) -> FloatArray:
+    """Weight of a count, as in training.
+
+    >>> phi([0, 0.5, 1, 2], "log").round(3).tolist(), phi([0, 0.5, 1, 2], "binary").tolist()
+    ([0.0, 0.5, 1.0, 1.693], [0.0, 1.0, 1.0, 1.0])
+    """
+    return np.asarray(COUNTS[counts](np.asarray(count, dtype=np.float64)))
+
+
+def steps(count: int, counts: Counts) -> FloatArray:
+    """What occurrences 1..count add, one after the other: never increasing."""
+    return np.diff(phi(np.arange(count + 1), counts))
+
+
+def itemised(ballot: Ballot, occurrences: IntArray, counts: Counts) -> tuple[Ballot, IntArray]:
+    """One item per occurrence that adds weight, and the token of each item."""
+    _check(ballot, occurrences)
+    index = np.arange(len(occurrences)).repeat(occurrences)
+    before = np.arange(len(index)) - (occurrences.cumsum() - occurrences)[index]  # occurrences of the same token
+    step = phi(before + 1, counts) - phi(before, counts)
+    index, step = index[step > 0], step[step > 0]
+    unit = ballot.log_weight - np.log(phi(occurrences, counts))
+    return ballot.reweighted(unit[index] + np.log(step), ballot.margin[index]), index
+
+
+def sufficient_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: Counts = "raw") -> TokenSet:
+    """Fewest occurrences that fix the label; `indices` names the token of each, one entry an occurrence.
+
+    Tokens of votes 3 (once), 2 (twice) against 3.5: one token, but two occurrences.
+
+    >>> votes = Ballot.of(np.log([1.0, 2.0, 1.0]), [[0, 3.0], [0, 2.0], [0, -3.5]], label=1)
+    >>> sufficient(votes).indices, sufficient_occurrences(votes, [1, 2, 1]).indices
+    ((1,), (0, 1))
+    """
+    items, token = itemised(ballot, np.asarray(occurrences, dtype=np.intp), counts)
+    found = sufficient(items)
+    return replace(found, indices=tuple(int(token[i]) for i in found.indices))
+
+
+def flip_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: Counts = "raw") -> TokenSet:
+    """Fewest occurrences whose deletion changes the label; `indices` names the token of each."""
+    occurrences = np.asarray(occurrences, dtype=np.intp)
+    if counts == "raw":
+        items, token = itemised(ballot, occurrences, counts)
+        found = flip(items)
+        return replace(found, indices=tuple(int(token[i]) for i in found.indices))
+    _check(ballot, occurrences)
+    best: TokenSet = NOTHING
+    for votes in ballot.duels:
+        one = _fewest_removed(votes, occurrences, counts)
+        if one is not None and (best.status == "none" or one.size < best.size):
+            best = one
+    if best.status == "none":
+        return NOTHING
+    left = occurrences - np.bincount(np.array(best.indices, dtype=np.intp), minlength=ballot.tokens)
+    return replace(best, label_after=label_of(recounted(ballot, occurrences, left, counts)))
+
+
+def recounted(ballot: Ballot, occurrences: IntArray, left: IntArray, counts: Counts) -> Ballot:
+    """The document in which `left` of the occurrences of each token are left."""
+    stays = np.flatnonzero(left > 0)
+    shift = np.log(phi(left[stays], counts)) - np.log(phi(occurrences[stays], counts))
+    return ballot.reweighted(ballot.log_weight[stays] + shift, ballot.margin[stays])
+
+
+def _fewest_removed(votes: Duel, occurrences: IntArray, counts: Counts) -> TokenSet | None:
+    """Knapsack: left[m] = least support that m deletions can leave, over the supporters one by one.
+
+    Sums of what is left, never of what is gone: nothing is subtracted. Opponents are never deleted. Only if every
+    token is a supporter can a deletion of all of them leave nothing, and then no flip exists, for fewer deletions
+    leave some support.
+    """
+    if len(votes.order) == votes.tokens and not votes.may_empty:
+        return None
+    limit = int(occurrences[votes.order].sum())
+    left = np.full(limit + 1, math.inf)
+    left[0] = votes.given
+    choices = []
+    for s, vote in zip(votes.order.tolist(), votes.support.tolist(), strict=True):
+        left, choice = _one_more(left, vote * _remaining(int(occurrences[s]), counts))
+        choices.append(choice)
+    lost = np.flatnonzero(~beats(left[1:], votes.against, votes.strict)) + 1
+    if not len(lost):
+        return None
+    m = int(lost[0])
+    tight = near(float(left[m]), votes.against) or near(float(left[m - 1]), votes.against)
+    return TokenSet(_traced(choices, votes.order, m), m, m, "minimum", tight)
+
+
+def _remaining(count: int, counts: Counts) -> FloatArray:
+    """Share of the vote that is left after d = 0..count deletions."""
+    weight = phi(np.arange(count, -1, -1), counts)
+    return np.asarray(weight / weight[0])
+
+
+def _one_more(left: FloatArray, options: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Put one more token into the knapsack: options[d] is what it leaves after d deletions."""
+    table = np.full((len(options), len(left)), math.inf)
+    for d, rest in enumerate(options.tolist()):
+        table[d, d:] = left[: len(left) - d] + rest
+    choice = table.argmin(axis=0)
+    return np.take_along_axis(table, choice[None], axis=0)[0], choice
+
+
+def _traced(choices: Sequence[IntArray], order: IntArray, m: int) -> tuple[int, ...]:
+    """The deletions behind left[m], largest supporters first."""
+    taken: list[int] = []
+    for s, choice in zip(reversed(order.tolist()), reversed(choices), strict=True):
+        d = int(choice[m])
+        taken.extend([s] * d)
+        m -= d
+    return tuple(reversed(taken))
+
+
+def _check(ballot: Ballot, occurrences: IntArray) -> None:
+    if occurrences.shape != (ballot.tokens,) or (occurrences < 1).any():
+        raise refusal("occurrences", "occurrences", "be a positive integer per token", occurrences.tolist())

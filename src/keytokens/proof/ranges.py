@@ -1,0 +1,371 @@
+"""How far the margin, and so the probability, can move under deletions: exact ranges.
+
+A margin is a weighted mean of the values m_s, the sink among them. Adding an item raises a mean iff its value exceeds
+the mean; all statements here rest on that. Weights stay in the log domain: once the heaviest tokens are deleted, the
+rest is weighed anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..base.errors import refusal
+from ..base.threads import one_blas_thread
+from .tokens import NOTHING, TokenSet, flip, sufficient
+from .votes import Ballot, BoolArray, FloatArray, IntArray, fewest_kept
+
+LEVEL = 20.0  # log weights closer together than this leave a plain mean at least 7 digits beyond the lightest item
+NARROW = 600.0  # log weights closer together than this can be exponentiated once, whatever is deleted
+_FEW = 1 << 13  # multiplications, which BLAS does not share among threads
+
+
+def _product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """left @ right, with the same bits however many threads BLAS has."""
+    if left.size <= _FEW:  # asking for one thread would take longer than the sum
+        return np.asarray(left @ right)
+    with one_blas_thread():
+        return np.asarray(left @ right)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A weighted mean as the value of its heaviest item plus an offset.
+
+    The offset may be far below the last digit of the value. It must not be lost: with weights e^40 apart the mean is
+    the value of the heaviest token to the last digit, and only the offset says on which side of it the rest pulls.
+    """
+
+    centre: float
+    sign: int
+    log_offset: float  # log of the size of the offset, -inf for none
+
+    @classmethod
+    def of(cls, centre: float, offset: float) -> Mean:
+        if offset == 0.0:
+            return cls(centre, 0, -math.inf)
+        return cls(centre, 1 if offset > 0 else -1, math.log(abs(offset)))
+
+    @property
+    def offset(self) -> float:
+        return self.sign * math.exp(self.log_offset)
+
+    @property
+    def value(self) -> float:
+        return self.centre + self.offset
+
+    def exceeds(self, other: Mean, sign: float) -> bool:
+        """Is sign * this mean larger?"""
+        if self.centre != other.centre:
+            return sign * self.value > sign * other.value
+        if self.sign != other.sign:
+            return sign * self.sign > sign * other.sign
+        return sign * self.sign * self.log_offset > sign * self.sign * other.log_offset if self.sign else False
+
+
+def _log_abs(x: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.abs(x)))
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The tokens and, last, the sink where there is one, with their values for one rival."""
+
+    log_weight: FloatArray
+    value: FloatArray
+    sink: bool
+
+    @classmethod
+    def of(cls, ballot: Ballot, rival: int) -> Items:
+        """The items of a ballot, made once: every range of one document begins with them."""
+        made: dict[int, Items] = ballot.__dict__.setdefault("_items", {})
+        if rival not in made:
+            whole = ballot.with_sink
+            made[rival] = cls(whole.log_weight, whole.margin[:, rival], ballot.has_sink)
+        return made[rival]
+
+    @cached_property
+    def _top(self) -> float:
+        return float(self.log_weight.max())
+
+    @cached_property
+    def _breadth(self) -> float:
+        return self._top - float(self.log_weight.min())
+
+    @property
+    def narrow(self) -> bool:
+        return self._breadth < NARROW
+
+    @property
+    def level(self) -> bool:
+        """Weights so close together that a plain mean keeps the digits that its differences from the values need."""
+        return self._breadth < LEVEL
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """Weights relative to the heaviest item: for narrow documents, where none is lost."""
+        return np.asarray(np.exp(self.log_weight - self._top))
+
+    @cached_property
+    def whole(self) -> Mean:
+        return self.mean(np.ones(len(self.value), dtype=bool))
+
+    def held(self, kept: Sequence[int] | IntArray) -> BoolArray:
+        """Mask of what is never deleted: the tokens `kept` and the sink."""
+        held = np.zeros(len(self.value), dtype=bool)
+        held[np.asarray(kept, dtype=np.intp)] = True
+        if self.sink:
+            held[-1] = True
+        return held
+
+    def mean(self, keep: BoolArray) -> Mean:
+        """Weighted mean of the items kept, around the value of the heaviest one."""
+        if self.narrow:
+            weight = self.weight * keep
+            centre = float(self.value[weight.argmax()])
+            return Mean.of(centre, float(_product(weight, self.value - centre) / weight.sum()))
+        log_weight, value = self.log_weight[keep], self.value[keep]
+        top = int(log_weight.argmax())
+        centre, total = float(value[top]), _log_sum(log_weight)
+        # the offset itself in the log domain: scaled by its own largest term, it cannot underflow
+        size = log_weight + _log_abs(value - centre)
+        largest = float(size.max())
+        if largest == -math.inf:
+            return Mean.of(centre, 0.0)
+        offset = float(_product(np.sign(value - centre), np.exp(size - largest)))
+        part = Mean.of(centre, offset)
+        return replace(part, log_offset=part.log_offset + largest - total)
+
+    def without(self, gone: IntArray) -> Mean:
+        keep = np.ones(len(self.value), dtype=bool)
+        keep[gone] = False
+        return self.mean(keep)
+
+    def gap(self, mean: Mean) -> FloatArray:
+        """mean - m_s, exact where an item has the value the mean is centred on."""
+        gap: FloatArray = (mean.centre - self.value) + mean.offset
+        return gap
+
+    def harm(self, mean: Mean) -> FloatArray:
+        """Numbers with the signs and the order of W_s (mean - m_s); in a wide document sign times shifted log size."""
+        gap = self.gap(mean)
+        if self.narrow:
+            harm: FloatArray = self.weight * gap
+            return harm
+        central = self.value == mean.centre
+        size = self.log_weight + np.where(central, mean.log_offset, _log_abs(gap))
+        real = size > -math.inf
+        size = np.where(real, size - size[real].min(initial=math.inf) + 1.0, 0.0)
+        return np.asarray(np.where(central, mean.sign, np.sign(gap)) * size)
+
+
+def _log_sum(log_weight: FloatArray) -> float:
+    return float(np.logaddexp.reduce(log_weight)) if len(log_weight) else -math.inf
+
+
+def range_keeping(ballot: Ballot, kept: Sequence[int] | IntArray) -> FloatArray:
+    """(R, 2) least and greatest margin over the rivals, over all sub-documents that contain the tokens `kept`.
+
+    The greatest: add the other tokens in order of decreasing value while the value exceeds the mean so far; the least
+    likewise from below. Without a sink `kept` must hold a token.
+
+    >>> range_keeping(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [0]).tolist()
+    [[-1.0, 2.0]]
+    """
+    return np.stack([least_keeping(ballot, kept), _extremes_keeping(ballot, kept, 1.0)], axis=1)
+
+
+def least_keeping(ballot: Ballot, kept: Sequence[int] | IntArray) -> FloatArray:
+    """(R,) the least margin over each rival, over all sub-documents that contain the tokens `kept`."""
+    return -_extremes_keeping(ballot, kept, -1.0)
+
+
+def _extremes_keeping(ballot: Ballot, kept: Sequence[int] | IntArray, sign: float) -> FloatArray:
+    _check_kept(ballot, kept)
+    columns = [Items.of(ballot, r) for r in range(len(ballot.rivals))]
+    return np.array([_highest(items, items.held(kept), sign) for items in columns])
+
+
+def _highest(items: Items, held: BoolArray, sign: float) -> float:
+    """Greatest mean of sign * value over the held items and others: those of largest value, while they help."""
+    mean = sign * items.mean(held).value
+    entering = items.value > mean if sign > 0 else items.value < -mean  # the mean only grows: the others never enter
+    entering &= ~held
+    some = entering.nonzero()[0]
+    against = items.value[some] if sign < 0 else -items.value[some]
+    order = some[against.argsort(kind="stable")]
+    value = sign * items.value[order]
+    if items.narrow:
+        weight = items.weight[order]
+        base = float(items.weight[held].sum())
+        value *= weight
+        means = (base * mean + value.cumsum()) / (base + weight.cumsum())
+        return max(mean, float(means.max(initial=mean)))  # the means rise, then fall
+    log_weight = items.log_weight[order]
+    totals = np.logaddexp.accumulate(np.append(_log_sum(items.log_weight[held]), log_weight))[1:]
+    for v, share in zip(value.tolist(), np.exp(log_weight - totals).tolist(), strict=True):
+        if v <= mean:
+            break
+        mean += share * (v - mean)
+    return mean
+
+
+def ranges_deleting(ballot: Ballot, sizes: Sequence[int]) -> FloatArray:
+    """(len(sizes), R, 2) least and greatest margin when at most m tokens are deleted, for each m of `sizes`.
+
+    The sizes must not decrease. Without a sink one token stays. Dinkelbach: for a guess of the greatest mean, delete
+    the at most m tokens with the most negative W_s (m_s - guess). The mean of the rest is the next guess, until it
+    grows no more. This is exact, since at the true value nothing can be gained. What m tokens reach, more tokens reach
+    too: each answer is the first guess of the next.
+
+    >>> ranges_deleting(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [1]).tolist()
+    [[[-1.0, 2.0]]]
+    """
+    if list(sizes) != sorted(sizes):
+        raise refusal("ranges_deleting", "sizes", "not decrease", list(sizes), "sort them")
+    allowed = [_allowed(ballot, m) for m in sizes]
+    ends = np.empty((len(sizes), len(ballot.rivals), 2))
+    for r in range(len(ballot.rivals)):
+        items = Items.of(ballot, r)
+        if items.level:
+            ends[:, r] = _climb_side_by_side(items, allowed)
+            continue
+        for end, sign in enumerate((-1.0, 1.0)):
+            mean = items.whole
+            for i, m in enumerate(allowed):
+                mean = _climb(items, m, sign, mean)
+                ends[i, r, end] = mean.value
+    return ends
+
+
+def _climb_side_by_side(items: Items, sizes: Sequence[int]) -> FloatArray:
+    """(len(sizes), 2): the same climb for both ends and all sizes at once, where weights differ little."""
+    weight, value = items.weight, items.value
+    free = len(value) - items.sink
+    sign = np.repeat([-1.0, 1.0], len(sizes))[:, None]
+    size = np.tile(sizes, 2)[:, None]
+    rows, most = np.arange(len(size))[:, None], int(max(sizes))
+    votes = weight * value
+    mean = np.full((len(size), 1), votes.sum() / weight.sum())
+    while True:
+        help_ = (sign * weight[:free]) * (value[:free] - mean)
+        worst = np.argpartition(help_, most, axis=1)[:, :most] if most < free else np.argsort(help_, axis=1)
+        worst = worst[rows, np.argsort(help_[rows, worst], axis=1)]
+        gone = (help_[rows, worst] < 0) & (np.arange(worst.shape[1]) < size)
+        keep = np.ones((len(size), len(value)))
+        keep[rows, worst] = ~gone
+        following = (_product(keep, votes) / _product(keep, weight))[:, None]
+        grows = sign * (following - mean) > 0
+        if not grows.any():
+            return np.asarray(mean.reshape(2, -1).T)
+        mean = np.where(grows, following, mean)
+
+
+def _climb(items: Items, m: int, sign: float, mean: Mean) -> Mean:
+    while True:
+        help_ = items.harm(mean)[: len(items.value) - items.sink] * -sign
+        gone = np.argpartition(help_, m)[:m] if m < len(help_) else np.arange(len(help_))
+        following = items.without(gone[help_[gone] < 0])
+        if not following.exceeds(mean, sign):
+            return mean
+        mean = following
+
+
+def _allowed(ballot: Ballot, m: int) -> int:
+    if m < 0:
+        raise refusal("ranges_deleting", "m", "not be negative", m)
+    if ballot.tokens == 0 and not ballot.has_sink:
+        raise refusal("ranges_deleting", "ballot", "have a token or a sink", "an empty document")
+    return min(m, ballot.tokens if ballot.has_sink else ballot.tokens - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Drop:
+    """What forgetting everything outside K does: f - f_K = delta (f_rest - f_K), a sink counted inside K."""
+
+    delta: float  # attention outside K
+    whole: FloatArray  # (R,) margins f of the document
+    kept: FloatArray  # (R,) margins f_K of K alone
+    bound: FloatArray  # (R,) |f' - f_K| is at most this for every sub-document f' that contains K
+
+
+def drop(ballot: Ballot, kept: Sequence[int] | IntArray) -> Drop:
+    """Attention outside K, the margins of K alone, and how far any sub-document that contains K can be from them.
+
+    A sub-document has attention delta' <= delta outside K, and f' - f_K = delta' (f_rest' - f_K) with f_rest' between
+    the least and the greatest value outside K.
+    """
+    _check_kept(ballot, kept)
+    columns = [Items.of(ballot, r) for r in range(len(ballot.rivals))]
+    held, log_weight = columns[0].held(kept), columns[0].log_weight
+    delta = math.exp(min(0.0, _log_sum(log_weight[~held]) - _log_sum(log_weight)))
+    whole = np.array([one.whole.value for one in columns])
+    alone = np.array([one.mean(held).value for one in columns])
+    outside = [one.value[~held] for one in columns]
+    reach = [float(np.abs(values - f).max(initial=0.0)) for values, f in zip(outside, alone, strict=True)]
+    return Drop(delta, whole, alone, delta * np.array(reach))
+
+
+def probability_range(margins: ArrayLike) -> tuple[float, float]:
+    """Range of the probability of the label from the (R, 2) ranges of its margins.
+
+    P_y = 1 / (1 + sum_k exp(-margin_k)) grows with every margin: exact for two classes; for more a sound bound, since
+    the margins need not reach their ends together.
+
+    >>> probability_range([[0.0, 0.0]])
+    (0.5, 0.5)
+    """
+    low, high = np.asarray(margins, dtype=np.float64).reshape(-1, 2).T
+    return probability_of(low), probability_of(high)
+
+
+def probability_without(ballot: Ballot, gone: Sequence[int] | IntArray) -> float:
+    """The probability of the label once some tokens are deleted."""
+    deleted = np.asarray(gone, dtype=np.intp)
+    return probability_of(np.array([Items.of(ballot, r).without(deleted).value for r in range(len(ballot.rivals))]))
+
+
+def probability_of(margins: FloatArray | Sequence[float]) -> float:
+    """The probability of the label from its margins over the rivals."""
+    if len(margins) == 1:  # the usual case, without the overhead of arrays
+        odds = math.exp(-abs(margins[0]))
+        return 1 / (1 + odds) if margins[0] >= 0 else odds / (1 + odds)
+    return float(np.exp(-np.logaddexp.reduce(np.append(-np.asarray(margins), 0.0))))
+
+
+def guarantee(ballot: Ballot, theta: float) -> TokenSet:
+    """Two classes: fewest tokens that keep P_y > theta whatever else is deleted; "none" if P_y <= theta as it is."""
+    asked = _above(ballot, theta)
+    return NOTHING if fewest_kept(asked.duels[0]) is None else sufficient(asked)
+
+
+def breach(ballot: Ballot, theta: float) -> TokenSet:
+    """Two classes: fewest tokens whose deletion leaves P_y <= theta; "none" if none does, or if it is so already."""
+    asked = _above(ballot, theta)
+    if fewest_kept(asked.duels[0]) is None:
+        return NOTHING
+    found = flip(asked)
+    return replace(found, label_after=None)
+
+
+def _above(ballot: Ballot, theta: float) -> Ballot:
+    """The question "P_y > theta" as a ballot: it holds iff the margin exceeds logit(theta)."""
+    if len(ballot.rivals) != 1:
+        raise refusal("guarantee", "ballot", "have two classes", f"{len(ballot.rivals) + 1} classes")
+    if not 0.0 < theta < 1.0:
+        raise refusal("guarantee", "theta", "lie strictly between 0 and 1", theta)
+    shift = math.log(theta) - math.log1p(-theta)
+    return replace(
+        ballot, margin=ballot.margin - shift, sink_margin=ballot.sink_margin - shift, strict=np.array([True])
+    )
+
+
+def _check_kept(ballot: Ballot, kept: Sequence[int] | IntArray) -> None:
+    if len(kept) == 0 and not ballot.has_sink:
+        raise refusal("certificate", "kept", "hold at least one token when there is no sink", kept)

@@ -1,0 +1,318 @@
+"""One document as votes: what each token weighs, and whom it helps.
+
+The margin of the label y over a rival k is a weighted mean, f_y - f_k = sum_s W_s m_s / sum_s W_s with m_s the
+difference of the two values (intercepts folded in). Its sign is the sign of sum_s h_s, h_s = W_s m_s: every token
+*votes*, and the decision is linear. A token with h_s > 0 supports the label, with h_s < 0 opposes it, with h_s = 0 is
+neutral. A sink is one more vote that nobody can delete.
+
+The label against one rival: two piles of positive numbers, and the two sorts that answer for two classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..base.errors import refusal
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+
+ROUNDING = (
+    1e-12  # two sums closer than this, relative to the opposition, are a tie; an answer that hangs on it is `tight`
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Duel:
+    """The label against one rival: the votes of all tokens, up to one positive factor."""
+
+    order: IntArray  # the supporters, largest vote first, equal ones in document order
+    support: FloatArray  # their votes, in that order
+    given: float  # support of the sink: it counts whatever is deleted
+    against: float  # N, all opposition, that of the sink included
+    strict: bool  # the label must have more than N, not merely as much
+    may_empty: bool  # a sink makes the empty document an ordinary one
+    tokens: int
+
+
+class Voters(NamedTuple):
+    """What can vote, the sink among it."""
+
+    log_weight: FloatArray  # (I,)
+    margin: FloatArray  # (I, R)
+
+
+@dataclass(frozen=True, eq=False)
+class Ballot:
+    """One document before the certificate: what each token weighs and how it votes for the label against each rival."""
+
+    log_weight: FloatArray  # (T,) log W_s = log phi(c_s) + a_s, of any size
+    margin: FloatArray  # (T, R) value of the label minus value of the rival, intercepts folded in
+    strict: BoolArray  # (R,) the rival wins ties: it has a lower class index than the label
+    rivals: IntArray  # (R,) class index of each rival
+    label: int
+    sink_log_weight: float  # log w0; -inf without a sink
+    sink_margin: FloatArray  # (R,) c_y - c_k
+
+    @classmethod
+    def of(
+        cls,
+        log_weight: ArrayLike,
+        values: ArrayLike,
+        label: int,
+        sink_log_weight: float = -math.inf,
+        sink_values: ArrayLike | None = None,
+    ) -> Ballot:
+        """The ballot of a document from its class scores.
+
+        `values` (T, K) holds the score of each token for each class with the intercept folded in (two classes: column
+        0 is zero, column 1 is b_s + c0); `sink_values` (K,) the intercepts alone, since the sink has value 0.
+
+        >>> Ballot.of([0.0, 1.0], [[0.0, 2.0], [0.0, -1.0]], label=1).margin.tolist()
+        [[2.0], [-1.0]]
+        """
+        weight = np.asarray(log_weight, dtype=np.float64)
+        scores = np.asarray(values, dtype=np.float64)
+        _check(weight, scores, label)
+        classes = scores.shape[1]
+        intercepts = np.zeros(classes) if sink_values is None else np.asarray(sink_values, dtype=np.float64)
+        if intercepts.shape != (classes,):
+            raise refusal("Ballot.of", "sink_values", f"have one entry per class ({classes})", intercepts.shape)
+        return cls.trusted(weight, scores, int(label), float(sink_log_weight), intercepts)
+
+    @classmethod
+    def trusted(
+        cls, log_weight: FloatArray, values: FloatArray, label: int, sink_log_weight: float, sink_values: FloatArray
+    ) -> Ballot:
+        """The same from arrays that a model made: nothing is checked."""
+        rivals, strict = _rivals(values.shape[1], label)
+        # of two classes the other one is a slice, which costs less than a list of columns
+        others = slice(1 - label, 2 - label) if values.shape[1] == 2 else rivals
+        margin = values[:, label : label + 1] - values[:, others]
+        sink_margin = sink_values[label] - sink_values[others]
+        return cls(log_weight, margin, strict, rivals, label, sink_log_weight, sink_margin)
+
+    @property
+    def tokens(self) -> int:
+        """Number T of tokens, the sink not among them."""
+        return len(self.log_weight)
+
+    @property
+    def has_sink(self) -> bool:
+        return self.sink_log_weight > -math.inf
+
+    @cached_property
+    def with_sink(self) -> Voters:
+        """The tokens and, last, the sink where there is one."""
+        if not self.has_sink:
+            return Voters(self.log_weight, self.margin)
+        log_weight = np.empty(self.tokens + 1)
+        log_weight[:-1], log_weight[-1] = self.log_weight, self.sink_log_weight
+        margin = np.empty((self.tokens + 1, len(self.rivals)), order="F")
+        margin[:-1], margin[-1] = self.margin, self.sink_margin
+        return Voters(log_weight, margin)
+
+    @cached_property
+    def duels(self) -> tuple[Duel, ...]:
+        """The label against each rival."""
+        return tuple(_duel(self, r) for r in range(len(self.rivals)))
+
+    def take(self, tokens: Any) -> Ballot:
+        """The sub-document of the given tokens (indices or a mask); the sink stays."""
+        return self.reweighted(self.log_weight[tokens], self.margin[tokens])
+
+    def reweighted(self, log_weight: FloatArray, margin: FloatArray) -> Ballot:
+        """Other tokens before the same question: same label, rivals and sink."""
+        return Ballot(log_weight, margin, self.strict, self.rivals, self.label, self.sink_log_weight, self.sink_margin)
+
+
+@cache
+def _rivals(classes: int, label: int) -> tuple[IntArray, BoolArray]:
+    """The other classes, and which of them win ties."""
+    rivals = np.delete(np.arange(classes), label)
+    strict = rivals < label
+    for one in (rivals, strict):
+        one.flags.writeable = False
+    return rivals, strict
+
+
+def _check(weight: FloatArray, scores: FloatArray, label: int) -> None:
+    if weight.ndim != 1 or scores.ndim != 2 or len(weight) != len(scores):
+        raise refusal("Ballot.of", "values", "have one row per token and one column per class", scores.shape)
+    if scores.shape[1] < 2:
+        raise refusal("Ballot.of", "values", "have at least two columns", scores.shape)
+    if not 0 <= label < scores.shape[1]:
+        raise refusal("Ballot.of", "label", f"be a class index below {scores.shape[1]}", label)
+    if not (np.isfinite(weight).all() and np.isfinite(scores).all()):
+        raise refusal("Ballot.of", "log_weight and values", "be finite", "inf or nan", "leave absent tokens out")
+
+
+def _log_abs(x: FloatArray) -> FloatArray:
+    size = np.abs(x)
+    if size.all():  # nearly always, and dearer than the logarithms is to say that 0 is all right
+        return np.asarray(np.log(size))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(size))
+
+
+def _duel(ballot: Ballot, rival: int) -> Duel:
+    """Votes of the label against the rival in column `rival`, scaled so that any logits are safe.
+
+    Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the opposition*:
+    sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose the opponent of
+    the pair (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
+    """
+    log_weight, margins = ballot.with_sink
+    margin = margins[:, rival]
+    size = log_weight + _log_abs(margin)
+    h = _relative_votes(log_weight, margin, size)
+    against = -math.fsum(h[h < 0].tolist())
+    given = max(float(h[-1]), 0.0) if ballot.has_sink else 0.0
+    supporters = (h[: ballot.tokens] > 0).nonzero()[0]
+    order = supporters[(-size[supporters]).argsort(kind="stable")]
+    return Duel(order, h[order], given, against, bool(ballot.strict[rival]), ballot.has_sink, ballot.tokens)
+
+
+def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
+    """h_s = W_s m_s up to one positive factor, with every sign kept.
+
+    Near the scale the vote is the product m_s e^{...}, so that integer votes of equal weight stay integers; beyond
+    e^300 only the log size counts, cut to [-690, 600], which changes no comparison with a sum of opponents that
+    contains the scale itself.
+    """
+    return _relative_votes(log_weight, margin, log_weight + _log_abs(margin))
+
+
+def _relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray) -> FloatArray:
+    """The same where log |h_s| is known."""
+    if not len(size):
+        return np.zeros(0)
+    opposed = np.where(margin < 0, size, -math.inf)
+    anchor = opposed.argmax()
+    if opposed[anchor] == -math.inf:
+        anchor = size.argmax()
+    if size[anchor] == -math.inf:
+        return np.zeros_like(size)
+    shift = log_weight - log_weight[anchor]
+    if shift.min() >= -300.0 and shift.max() <= 300.0:
+        return np.asarray(margin * np.exp(shift))
+    h = margin * np.exp(np.clip(shift, -300.0, 300.0))
+    far = np.abs(shift) > 300.0
+    apart = np.exp(np.clip(size[far] - size[anchor], -690.0, 600.0)) * abs(margin[anchor])
+    h[far] = np.sign(margin[far]) * np.where(size[far] > -math.inf, np.maximum(apart, 1e-305), 0.0)
+    return np.asarray(h)
+
+
+def label_of(ballot: Ballot) -> int:
+    """The class of a document: the largest score, the lowest index among equals.
+
+    Each lead f_k - f_y is taken as sign and logarithm, so that no vote underflows.
+    """
+    leads = [_lead(ballot, r) for r in range(len(ballot.rivals))]
+    best, top = ballot.label, (0, -math.inf)
+    for rival, lead in zip(ballot.rivals.tolist(), leads, strict=True):
+        if _exceeds(lead, top) or (rival < best and not _exceeds(top, lead)):
+            best, top = rival, lead
+    return int(best)
+
+
+Lead = tuple[int, float]  # sign and log size of a difference of scores, up to the common denominator
+
+
+def _lead(ballot: Ballot, rival: int) -> Lead:
+    log_weight, margins = ballot.with_sink
+    margin = margins[:, rival]
+    size = log_weight + _log_abs(margin)
+    top = float(size.max(initial=-math.inf))
+    if top == -math.inf:
+        return 0, -math.inf
+    votes = np.sign(margin) * np.exp(size - top)
+    total = -math.fsum(votes.tolist())
+    if abs(total) <= ROUNDING * float(np.abs(votes).sum()):
+        return 0, -math.inf
+    return (1 if total > 0 else -1), top + math.log(abs(total))
+
+
+def _exceeds(one: Lead, other: Lead) -> bool:
+    if one[0] != other[0]:
+        return one[0] > other[0]
+    return one[0] != 0 and one[0] * (one[1] - other[1]) > ROUNDING
+
+
+def beats(support: Any, against: Any, strict: Any) -> Any:
+    """Does this much support win? Sums within ROUNDING of each other tie, and a tie goes to a strict rival.
+
+    >>> bool(beats(3.0, 3.0, False)), bool(beats(3.0, 3.0, True))
+    (True, False)
+    """
+    slack = ROUNDING * against
+    return np.where(strict, support - against > slack, support - against >= -slack)[()]
+
+
+def wins(votes: Duel, support: float) -> bool:
+    """Does this much support win the duel? The same rule for one sum."""
+    slack = ROUNDING * votes.against
+    return support - votes.against > slack if votes.strict else support - votes.against >= -slack
+
+
+def near(support: float, against: float) -> bool:
+    """The comparison hangs on rounding."""
+    return against > 0 and abs(support - against) <= ROUNDING * against
+
+
+def fewest_kept(votes: Duel) -> tuple[int, bool] | None:
+    """First k for which the k largest supporters beat all opposition, and whether that hangs on rounding."""
+    support = votes.support.tolist()
+
+    @cache
+    def total(k: int) -> float:
+        return math.fsum([votes.given, *support[:k]])
+
+    def enough(k: int) -> bool:
+        return wins(votes, total(k))
+
+    guess = int(votes.support.cumsum().searchsorted(votes.against - votes.given)) + 1
+    k = _first(enough, guess, 0, len(support))
+    if not enough(k):
+        return None
+    return k, near(total(k), votes.against) or (k > 0 and near(total(k - 1), votes.against))
+
+
+def fewest_deleted(votes: Duel) -> tuple[int, bool] | None:
+    """First m >= 1 for which the label loses without its m largest supporters, and whether that hangs on rounding.
+
+    None if there is no such m. The rest is summed as such, never as total minus prefix: with logits far apart the
+    difference would be noise.
+    """
+    support = votes.support.tolist()
+
+    @cache
+    def total(m: int) -> float:
+        return math.fsum([votes.given, *support[m:]])
+
+    def loses(m: int) -> bool:
+        return not wins(votes, total(m))
+
+    guess = len(support) - int(votes.support[::-1].cumsum().searchsorted(votes.against - votes.given))
+    m = _first(loses, guess, 1, len(support))
+    if m > len(support) or not loses(m) or (m == votes.tokens and not votes.may_empty):
+        return None
+    return m, near(total(m), votes.against) or near(total(m - 1), votes.against)
+
+
+def _first(holds: Callable[[int], bool], guess: int, low: int, high: int) -> int:
+    """First n in low..high where a monotone condition holds (`high` if it never does), by steps from a good guess."""
+    n = max(low, min(guess, high))
+    while n > low and holds(n - 1):
+        n -= 1
+    while n < high and not holds(n):
+        n += 1
+    return n

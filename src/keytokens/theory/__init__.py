@@ -1,6 +1,0 @@
-"""Executable theorems: claims with hypotheses that are tested and conclusions that can fail."""
-
-from .claim import Claim, Counter, Hypothesis, Verdict
-from .verify import Verdicts, claims, verify
-
-__all__ = ["Claim", "Counter", "Hypothesis", "Verdict", "Verdicts", "claims", "verify"]

@@ -1,1 +1,0 @@
-"""The claims, one file a family; `common` and `trained` hold what several of them need."""

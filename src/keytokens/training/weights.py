@@ -1,0 +1,88 @@
+"""What every estimator's `fit` does besides training: weights of classes, and a bar for those who wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_sample_weight
+
+from ..base.bar import Bar
+from ..base.checks import Seen
+from ..base.errors import refusal
+from ..base.threads import memory
+from ..model.blocks import Float
+
+Tick = Callable[[float], None]
+_listener: ContextVar[Tick | None] = ContextVar("listener", default=None)
+
+
+def class_weighted(rule: Any, y: NDArray[Any], weight: Float) -> Float:
+    """Weights times those of the classes. "balanced" goes by weight: an entry of weight 2 is the same as two entries.
+
+    >>> class_weighted("balanced", np.array([0, 0, 1]), np.ones(3)).tolist()
+    [0.75, 0.75, 1.5]
+    """
+    if rule is None:
+        return weight
+    if isinstance(rule, str):
+        _, codes = np.unique(y, return_inverse=True)
+        total = np.bincount(codes, weight)
+        return weight * (total.sum() / (np.count_nonzero(total) * np.maximum(total, 1e-300)))[codes]
+    return weight * compute_sample_weight(rule, y)
+
+
+def check_weights(owner: str, weight: Float, dtype: np.dtype[Any]) -> Float:
+    """Weights as training can add and square them in this precision: none negative, not all zero, none too large."""
+    limit = 1e150 if dtype == np.float64 else 1e18
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not (weight >= 0).all() or not 1 / limit <= total <= limit:
+        rule = f"be at least 0 and add up to a number from {1 / limit:g} to {limit:g}"
+        raise refusal(owner, "sample_weight and class_weight", rule, Seen(f"a sum of {total:g}"))
+    return weight.astype(dtype)
+
+
+def check_memory(owner: str, n_classes: int, n_tokens: int, n_documents: int, itemsize: int) -> None:
+    """Refuse before it begins what cannot end: a fit holds several numbers for each class and token, and document.
+
+    So many at the least: parameters, their slope and a few earlier ones; scores and slopes of the documents.
+    """
+    rows = 1 if n_classes == 2 else n_classes
+    least = float(itemsize) * (10.0 * n_tokens * (rows + 1) + 4.0 * rows * n_documents)
+    if least > memory():
+        sizes = f"{n_classes:,} classes, {n_tokens:,} tokens, {n_documents:,} documents"
+        seen = Seen(f"{sizes}, which take {least / 1e9:,.0f} GB")
+        cure = "merge classes, or keep fewer tokens"
+        raise refusal(owner, "the model", f"fit into the {memory() / 1e9:,.0f} GB of this machine", seen, cure)
+
+
+@contextmanager
+def listening(tick: Tick) -> Iterator[None]:
+    """Have every fit inside, of this thread, call `tick` with its objective after each step."""
+    before = _listener.set(tick)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+@contextmanager
+def progress(verbose: int) -> Iterator[Tick]:
+    """A function to call with the objective after each step; a bar on stderr (1: on a terminal only, 2: always)."""
+    listener = _listener.get() or (lambda value: None)
+    if not verbose:
+        yield listener
+        return
+    with Bar(desc="training", unit="step", disable=None if verbose == 1 else False, leave=False) as bar:
+
+        def tick(value: float) -> None:
+            listener(value)
+            bar.set_postfix(objective=f"{value:.6g}", refresh=False)
+            bar.update()
+
+        yield tick

@@ -1,0 +1,115 @@
+"""`keytokens explain --data`: every row of a table, in full or in one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import keytokens as kt
+from keytokens.app.cli.app import run
+from keytokens.io import read_table, write_table
+
+from ...corpus import reviews, topics
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a model and a table of a few batches, as the present folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("keytokens.app.cli.explain.ROWS", 10)
+    kt.KeyTokenClassifier().fit(*reviews(150)).save("model")
+    texts = [*reviews(24, seed=3)[0], "", "zzz"]
+    write_table("in.csv", {"id": list(range(26)), "text": texts})
+    return texts
+
+
+def records(name):
+    with open(name, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_full_records(here, capsys, words):
+    more = ["--words"] if words else []
+    assert run(["explain", "model", "--data", "in.csv", "-o", "out.jsonl", *more]) == 0
+    assert capsys.readouterr().out == "26 explanations of column 'text' in out.jsonl\n"
+    clf = kt.load("model")
+    expected = [clf.explain(text).to_dict(words=words) for text in here]
+    assert records("out.jsonl") == expected
+    assert run(["explain", "model", "--data", "in.csv", *more]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == expected
+    assert run(["explain", "model", "--data", "in.csv", "--json", *more]) == 0
+    assert json.loads(capsys.readouterr().out) == {"text_column": "text", "explanations": expected}
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv.gz", "parquet"])
+def test_one_line_a_row(here, capsys, ending):
+    assert run(["explain", "model", "--data", "in.csv", "-o", f"out.{ending}", "--text", "text"]) == 0
+    found = read_table(f"out.{ending}").columns
+    assert list(found) == ["id", "text", "prediction", "probability", "sufficient", "flip", "flips_to", "proved"]
+    assert found["text"] == here
+    clf = kt.load("model")
+    for i, text in enumerate(here):
+        one = clf.explain(text)
+        assert found["prediction"][i] == one.label
+        assert float(found["probability"][i]) == round(one.probability, 6)
+        assert found["sufficient"][i] == " | ".join(item.text for item in one.sufficient)
+        assert found["flip"][i] == " | ".join(item.text for item in one.flip)
+        assert (found["flips_to"][i] or None) == one.flip.label_after
+    assert {str(value) for value in found["proved"][:24]} == {"True"}
+    assert {str(value) for value in found["proved"][24:]} == {"False"}  # no known token: nothing to prove
+
+
+def test_deleting_the_flip_set_flips(here, capsys):
+    """The line in the table is true: without the tokens of `flip` the model says `flips_to`."""
+    run(["explain", "model", "--data", "in.csv", "-o", "out.csv"])
+    found = read_table("out.csv").columns
+    clf = kt.load("model")
+    core = kt.AttentionClassifier()
+    core.__dict__.update({k: v for k, v in clf.__dict__.items() if k.endswith("_") or k == "_exact"}, signed_=False)
+    from keytokens.text import count
+
+    for text, flip, after in zip(found["text"], found["flip"], found["flips_to"], strict=True):
+        if not flip:
+            continue
+        C = count([text], clf.vocabulary_).toarray()
+        C[:, [clf.vocabulary_.tokens.index(token) for token in flip.split(" | ")]] = 0
+        core.n_features_in_ = C.shape[1]
+        assert core.predict(C).tolist() == [after]
+
+
+def test_more_classes_say_what_is_no_minimum(here, capsys):
+    texts, labels = topics(120)
+    kt.KeyTokenClassifier().fit(texts, labels).save("topics")
+    write_table("t.csv", {"text": texts[:30]})
+    assert run(["explain", "topics", "--data", "t.csv", "-o", "out.jsonl"]) == 0
+    assert run(["explain", "topics", "--data", "t.csv", "-o", "out.csv"]) == 0
+    proved = [value == "True" for value in read_table("out.csv").columns["proved"]]
+    for one, is_proved in zip(records("out.jsonl"), proved, strict=True):
+        minima = one["sufficient"]["status"] == "minimum" and one["flip"]["status"] in ("minimum", "none")
+        assert is_proved == (minima and not one["certificate"]["tight"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["model"], "explain: give one text, or a table with --data; saw neither."),
+        (["model", "a text", "--data", "in.csv"], "explain: give one text, or a table with --data; saw both."),
+        (["model", "--data", "in.csv", "--html", "x.html"], "explain: --html shows one text; saw it with --data."),
+        (["model", "a text", "-o", "out.csv"], "explain: --output, --text, --words and --format belong to a table"),
+        (["model", "--data", "bad.csv", "-o", "out.jsonl"], "bad.csv, line 42: a row must have 1 fields"),
+        (["model", "--data", "in.csv", "-o", "out.xls"], "out.xls: the name must end in one of .csv"),
+        (["bags", "--data", "in.csv"], "explain: --data needs a model of texts; 'bags' is a BagClassifier."),
+    ],
+)
+def test_refusals(here, capsys, tmp_path, arguments, message):
+    (tmp_path / "bad.csv").write_text("text\n" + "dull\n" * 40 + "a,b\n")
+    kt.BagClassifier().fit([[[0.0, 1.0]], [[1.0, 0.0]]] * 5, [0, 1] * 5).save("bags")
+    before = sorted(file.name for file in tmp_path.iterdir())
+    assert run(["explain", *arguments]) == 2
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert seen.err.startswith(f"keytokens: {message}")
+    assert seen.err.count("\n") == 1
+    assert sorted(file.name for file in tmp_path.iterdir()) == before

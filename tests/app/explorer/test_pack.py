@@ -1,0 +1,291 @@
+"""What the page is made of, without a browser: containers, numbers, choice of texts, the policy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy.stats import binomtest
+from sklearn.metrics import confusion_matrix, log_loss
+
+from keytokens import InputError, KeyTokenClassifier
+from keytokens.app.explorer import explorer_page
+from keytokens.app.explorer.documents import AVERAGE, choose
+from keytokens.app.explorer.model import packed_alphabet
+from keytokens.app.explorer.overview import judge, overview, wilson
+from keytokens.app.explorer.pack import narrowest, pack, unpack
+from keytokens.app.explorer.page import _read, modules, script, style
+from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, _ranges
+
+from ...corpus import reviews
+from .corpus import HOSTILE, variant
+
+anything = st.text(st.characters(exclude_categories=()), max_size=20)
+
+
+@given(
+    st.dictionaries(anything, anything | st.integers() | st.none() | st.lists(anything, max_size=3), max_size=4),
+    arrays.arrays(st.sampled_from(["f4", "f8", "u1", "u4", "i4"]), arrays.array_shapes(max_dims=2, max_side=6)),
+)
+def test_containers_come_back_as_they_were(facts, array):
+    found, got = unpack(pack(facts, {"x": array, "empty": np.zeros(0, np.float32)}))
+    joined = json.loads(json.dumps(facts))  # a pair of surrogates and the character it stands for are one string here
+    assert found == joined
+    assert got["x"].dtype == array.dtype.newbyteorder("<")
+    np.testing.assert_array_equal(got["x"], array)
+    assert got["empty"].shape == (0,)
+
+
+def test_containers_are_the_same_whenever_they_are_made():
+    assert pack({"a": 1}, {"x": np.arange(9)[::2].astype("u4")}) == pack(
+        {"a": 1}, {"x": np.arange(0, 9, 2).astype("u4")}
+    )
+
+
+@given(arrays.arrays("f8", 5, elements=st.floats(-1e6, 1e6)))
+def test_no_number_is_rounded(array):
+    np.testing.assert_array_equal(narrowest(array).astype("f8"), array)
+    single = array.astype("f4")
+    assert narrowest(single.astype("f8")).dtype == np.float32
+
+
+def test_the_alphabet_is_the_one_of_the_text_reader():
+    tables = {"letters": LETTERS, "ideographs": IDEOGRAPHS, "marks": MARKS, "symbols": SYMBOLS}
+    assert {name: _ranges(packed) for name, packed in packed_alphabet().items()} == tables
+
+
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_wilson_is_scipys(a, b):
+    right, total = min(a, b), max(a, b)
+    if total == 0:
+        assert wilson(0, 0) == (0.0, 1.0)
+        return
+    theirs = binomtest(right, total).proportion_ci(0.95, method="wilson")
+    np.testing.assert_allclose(wilson(right, total), [theirs.low, theirs.high], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["two classes", "four classes"])
+def test_the_numbers_are_scikit_learns(name):
+    clf, texts, labels = variant(name)
+    P = clf.predict_proba(texts)
+    found = overview(judge(clf.classes_.tolist(), labels, P))
+    theirs = confusion_matrix(labels, clf.predict(texts), labels=clf.classes_)
+    ours = np.zeros_like(theirs)
+    for t, p, c in found["confusions"]:
+        ours[t, p] = c
+    np.testing.assert_array_equal(ours, theirs)
+    assert found["accuracy"] == clf.score(texts, labels)
+    assert found["log_loss"] == pytest.approx(log_loss(labels, P, labels=clf.classes_))
+    assert sum(map(sum, found["histogram"])) == len(texts)
+    bins = found["calibration"]["bins"]
+    assert sum(one["texts"] for one in bins) == len(texts)
+    filled = [one for one in bins if one["texts"]]
+    assert all(one["mean"] < other["mean"] for one, other in pairwise(filled))
+    hits = sum(round(one["share"] * one["texts"]) for one in filled)
+    assert hits == (np.sum(np.array(labels) == clf.classes_[1]) if len(clf.classes_) == 2 else found["right"])
+
+
+def test_labels_are_compared_as_they_are_written():
+    P = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])
+    found = overview(judge([0, 1], ["0", "1", "new"], P))
+    assert (found["right"], found["names"], found["known"]) == (2, ["0", "1", "new"], 2)
+    assert found["confusions"] == [[0, 0, 1], [1, 1, 1], [2, 0, 1]]
+    nothing = overview(judge([0, 1], [], np.zeros((0, 2))))
+    assert (nothing["texts"], nothing["accuracy"], nothing["log_loss"]) == (0, None, None)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3000), st.booleans(), st.floats(0.5, 1)), min_size=1, max_size=40),
+    st.integers(1, 12),
+)
+def test_chosen_texts_fit_and_favour_the_wrong(rows, most):
+    texts = ["x" * length for length, _, _ in rows]
+    P = np.array([[p, 1 - p] for _, _, p in rows])
+    judged = judge([0, 1], [0 if right else 1 for _, right, _ in rows], P)
+    chosen = choose(texts, judged, most)
+    taken = chosen.rows.tolist()
+    assert taken == sorted(set(taken))
+    if taken == list(range(len(rows))) and "All" in chosen.why:
+        return
+    assert len(taken) <= most
+    assert sum(len(texts[row]) for row in taken) <= AVERAGE * most
+    wrong = [row for row in range(len(rows)) if not judged.right[row]]
+    if max(map(len, texts)) * most <= AVERAGE * most:
+        assert len([row for row in wrong if row in taken]) >= min(len(wrong), most // 2)
+
+
+# --- the page
+
+
+def test_names_are_unique_across_modules():
+    """Modules are joined into one script: a name twice would be one name."""
+    names = re.findall(r"^(?:async )?(?:function\*?|class|const|let) (\w+)", script(), re.MULTILINE)
+    assert len(names) > 100
+    assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
+    assert not re.search(r"^(?:const|let) (?:\w+,|\w+ = [^;({\[]*,$|[{\[])", script(), re.MULTILINE), "one name a line"
+    assert not re.search(r"^(import|export)\b", script(), re.MULTILINE)
+
+
+def test_every_import_is_used_and_exported():
+    for module in modules():
+        source = _read(module)
+        for names, other in re.findall(r'^import \{([^}]*)\} from "\./([a-z]+\.js)";', source, re.MULTILINE):
+            for name in re.findall(r"\w+", names):
+                exported = rf"^export (?:async )?(?:function|class|const) {name}\b"
+                assert re.search(exported, _read(other), re.MULTILINE), f"{other} does not export {name} to {module}"
+                assert len(re.findall(rf"\b{name}\b", source)) > 1, f"{module} does not use {name}"
+
+
+def test_every_file_is_part_of_the_page():
+    from importlib.resources import files
+
+    found = {file.name for file in files("keytokens.app.explorer").joinpath("static").iterdir()}
+    assert found == {*modules(), "page.css", "body.html"}
+
+
+FORBIDDEN = (
+    "innerHTML insertAdjacentHTML document.write eval( Function( XMLHttpRequest WebSocket sendBeacon http:// https://"
+)
+
+
+def test_nothing_in_the_code_makes_markup_or_asks_the_network():
+    for module in modules():
+        source = _read(module).replace("http://www.w3.org/2000/svg", "")  # a name, not an address
+        assert not [word for word in FORBIDDEN.split() if word in source], module
+        assert ("fetch(" in source) == (module == "source.js")
+
+
+def policy_of(page):
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    return dict(part.split(" ", 1) for part in policy.split("; "))
+
+
+def test_the_policy_allows_this_script_and_this_style_alone(tmp_path):
+    clf, texts, labels = variant("two classes")
+    clf.report(tmp_path / "report.html", texts, labels, title="</title><script>1</script>")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    policy = policy_of(page)
+    assert policy["default-src"] == "'none'"
+    assert set(policy) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
+    (code,) = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
+    (look,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    for kind, content in (("script-src", code), ("style-src", look)):
+        assert policy[kind] == f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+    assert (code, look) == (script(), style())
+    assert "<title>&lt;/title&gt;" in page
+    assert not re.search(r"\son\w+=", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
+    assert policy_of(explorer_page("x", source="data/"))["connect-src"] == "'self'"
+
+
+def test_contrast():
+    """WCAG AA: 4.5 for text, in light and in dark, on paper, on cards and on the strongest shade."""
+    pairs = dict(re.findall(r"--([\w-]+): light-dark\((.*)\);", style()))
+    for side in (0, 1):
+        colours = {name: parsed(re.split(r", (?=#|rgb)", both)[side]) for name, both in pairs.items()}
+        for ground in ("paper", "card"):
+            for name in ("ink", "soft", "right", "wrong", "p-solid", "n-solid", *(f"c{k}" for k in range(3, 9))):
+                if ground == "card" and name.startswith("c"):
+                    continue  # classes beyond two stand on paper only
+                assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground, side)
+            for shade in ("p", "n"):
+                assert contrast(colours["ink"], over(colours[shade], colours[ground])) >= 4.5, (shade, ground, side)
+        assert contrast(colours["edge"], colours["paper"]) >= 3, "borders of controls"
+        assert contrast(colours["paper"], colours["ink"]) >= 4.5
+
+
+def parsed(colour):
+    if colour.startswith("#"):
+        return [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] + [1.0]
+    red, green, blue, alpha = map(float, re.findall(r"[\d.]+", colour))
+    return [red / 255, green / 255, blue / 255, alpha]
+
+
+def over(colour, ground):
+    return [colour[3] * c + (1 - colour[3]) * g for c, g in zip(colour[:3], ground[:3], strict=True)]
+
+
+def luminance(colour):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def contrast(one, other):
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+# --- the estimator
+
+
+def test_a_pruned_model_keeps_the_most_decisive_tokens():
+    """By the explanations of the training texts, one by one: what each token says, in size, over all of them."""
+    texts, labels = reviews(80)
+    clf = KeyTokenClassifier(threads=1).fit(texts, labels)
+    said = dict.fromkeys(clf.vocabulary_.tokens, 0.0)
+    for text in texts:
+        for use in clf.explain(text).tokens:
+            said[use.text] += abs(use.contribution)
+    small = clf.pruned(20)
+    kept = set(small.vocabulary_.tokens)
+    assert len(kept) == 20
+    assert min(said[token] for token in kept) >= max(said[t] for t in said if t not in kept) * (1 - 1e-5)
+    assert list(small.vocabulary_.tokens) == [token for token in clf.vocabulary_.tokens if token in kept]
+    np.testing.assert_array_equal(clf.pruned(10**9).predict_proba(texts), clf.predict_proba(texts))
+
+
+def test_a_pruned_model_is_the_model_of_texts_without_the_other_tokens():
+    """Two roads: drop tokens from the model, or multiply their columns of counts by 0."""
+    texts, labels = reviews(100)
+    clf = KeyTokenClassifier((1, 1), threads=1).fit(texts, labels)
+    small = clf.pruned(12)
+    gone = set(clf.vocabulary_.tokens) - set(small.vocabulary_.tokens)
+    assert len(gone) == len(clf.vocabulary_) - 12
+    left = [" ".join(word for word in text.split() if word not in gone) for text in texts]
+    np.testing.assert_allclose(small.predict_proba(texts), clf.predict_proba(left), atol=1e-12)
+
+
+def test_report_refuses_what_it_cannot_use(tmp_path):
+    clf, texts, labels = variant("two classes")
+    page = tmp_path / "report.html"
+    for arguments, message in (
+        ((texts, labels[:-1]), r"report: `labels` must have one entry for each of the \d+ texts"),
+        ((texts, [None, *labels[1:]]), r"report: `labels\[0\]` must be a label; saw None"),
+        (("one text", labels), "report: `texts` must be a list of strings"),
+    ):
+        with pytest.raises(InputError, match=message):
+            clf.report(page, *arguments)
+    with pytest.raises(InputError, match="`max_tokens` must be a whole number of at least 1 or None"):
+        clf.report(page, texts, labels, max_tokens=0)
+    assert not page.exists()
+
+
+def test_a_large_vocabulary_stays_small(tmp_path):
+    """Two numbers a token and class: 50,000 tokens and everything else in less than 3 MB."""
+    rng = np.random.RandomState(0)
+    V = 50_000
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    words = sorted({"".join(rng.choice(letters, rng.randint(3, 11))) for _ in range(int(1.2 * V))})[:V]
+    rng.shuffle(words)
+    texts = [" ".join(words[i : i + 500]) for i in range(0, V, 500)]
+    clf = KeyTokenClassifier((1, 1), threads=1, max_iter=3).fit(texts, [i % 2 for i in range(len(texts))])
+    clf.attention_ = rng.normal(size=V).astype(np.float32)  # worst case: numbers that no packing makes smaller
+    clf.values_ = rng.normal(size=(1, V)).astype(np.float32)
+    clf.mean_attention_ = rng.rand(V).astype(np.float32)
+    facts = clf.report(tmp_path / "report.html", texts, [0] * len(texts))
+    assert facts["tokens"] == V
+    assert facts["bytes"] == (tmp_path / "report.html").stat().st_size < 3_000_000
+
+
+def test_hostile_texts_do_not_reach_the_markup(tmp_path):
+    clf, texts, labels = variant("two classes")
+    clf.report(tmp_path / "report.html", texts, labels)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert not any(text in page for text in HOSTILE if len(text) > 20)

@@ -1,0 +1,206 @@
+"""The server's pages in a real browser, used as a person would; names that try to break out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+from keytokens import load
+from keytokens.app.serve import Limits
+from keytokens.app.serve.models import take_in
+
+from ..explorer.browser import Visit
+from ..explorer.test_numbers import python_answer, same
+from .conftest import reviews, serving, table
+
+TURN, LINE = "\u202e", "\u2028"
+FILE = f"<img src=x onerror=window.owned=1> \"q\" 'a' {LINE}{TURN}.csv"
+TEXT_COLUMN = '<img src=x onerror="window.owned=2">'
+LABEL_COLUMN = f"'\"></option><script>window.owned=3</script>{LINE}{TURN}"
+LABELS = {"pos": f"<b onclick=window.owned=4>good</b>{TURN}", "neg": f"\"bad'{LINE}<svg onload=window.owned=5>"}
+FOCUSED = """() => { const one = document.activeElement;
+    return one.getAttribute('aria-label') || (one.labels?.length ? one.id : one.textContent.trim()); }"""
+NAMELESS = """() => [...document.querySelectorAll('button, a, input, select, progress, [role=region]')].filter((one) =>
+    !(one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length)).map((one) => one.outerHTML)"""
+FOREIGN_ELEMENTS = "document.querySelectorAll('img, iframe, object, embed, link, base, svg, b').length"
+
+ROWS = list(zip(*reviews(60), strict=True))
+WATCH = """() => { window.shares = []; const list = document.getElementById('run-list');
+    new MutationObserver(() => { const bar = list.querySelector('progress'); if (bar) window.shares.push(bar.value); })
+        .observe(list, { subtree: true, childList: true, attributes: true }); }"""
+
+
+def hostile_table() -> bytes:
+    lines = io.StringIO()
+    writer = csv.writer(lines)
+    writer.writerow([TEXT_COLUMN, LABEL_COLUMN])
+    writer.writerows([f"{text} <script>window.owned=6</script>", LABELS[label]] for text, label in ROWS)
+    return lines.getvalue().encode()
+
+
+@pytest.fixture
+def home(browser, tmp_path):
+    """The first page of a fresh server, and the server; whatever was done, nothing may have gone wrong in the page."""
+    with serving(tmp_path, limits=Limits(trainings=1)) as client:
+        one = Visit(browser, f"http://127.0.0.1:{client.port}/")
+        yield one, client
+        assert one.complaints == []
+        assert [url for url in one.requests if not url.startswith(one.address)] == []
+        assert one.run("window.owned === undefined")
+        one.context.close()
+
+
+def choose_file(one: Visit, name: str, content: bytes) -> None:
+    one.page.set_input_files("#file", {"name": name, "mimeType": "text/csv", "buffer": content})
+
+
+def upload(one: Visit, name: str, content: bytes) -> None:
+    choose_file(one, name, content)
+    one.page.click("#upload-form button")
+    one.page.wait_for_selector("#text-column:focus")
+
+
+def follow_to_the_end(one: Visit) -> str:
+    """What the row of the newest training said last."""
+    one.page.wait_for_selector(".run:not(:has(progress))", timeout=60_000)
+    return one.text(".run")
+
+
+def test_from_a_file_to_an_explanation(home):
+    one, client = home
+    assert "None yet" in one.text("#model-list")
+    upload(one, "reviews.csv", table(400))
+    assert one.page.input_value("#text-column") == "text"
+    assert one.page.input_value("#label-column") == "label"
+    assert "The first of 400 rows" in one.text("#preview")
+    one.page.fill("#model-name", "Reviews, spring")
+    one.page.select_option("#ngrams", "1")
+    one.run(WATCH)
+    one.page.click("#train-form button[type=submit]")
+    assert "done" in follow_to_the_end(one)
+    assert any(0 < share <= 1 for share in one.run("window.shares")), "the bar must have moved"
+    one.page.click("#model-list th a")
+    one.page.wait_for_selector("html[data-ready]")
+    assert one.text("h1") == "Reviews, spring"
+    [record] = client.get("/api/models").json["models"]
+    clf = load(client.store.model_folder(record["id"]) / "model")
+    assert clf.ngrams == (1, 1)
+    texts = ["a great film, but a dull plot", "", "nothing known", "awful bad dull <b>lovely</b>"]
+    found = one.run("(texts) => texts.map((text) => keytokens.explain(text).toJSON())", texts)
+    for text, ours in zip(texts, found, strict=True):
+        same(ours, python_answer(clf, text), text)
+    for view in ("vocabulary", "documents", "try", "overview"):
+        one.go(view)
+    assert f"{100 * record['score']['accuracy']:.2f} %" in one.text("#view-overview .cards")
+    one.check()
+    one.page.click("text=All models")
+    one.page.wait_for_selector("html[data-ready] #model-list table")
+    assert "Reviews, spring" in one.text("#model-list")
+
+
+def test_cancel_and_delete(home, model):
+    one, client = home
+    take_in(client.store, model)
+    one.page.reload()
+    one.page.wait_for_selector("#model-list table")
+    upload(one, "many.csv", table(4000))
+    one.page.click("#train-form button[type=submit]")
+    one.page.click(".run >> text=Cancel")
+    one.page.wait_for_selector(".run:not(:has(progress))")
+    assert "cancelled: by request" in one.text(".run")
+    assert [run["state"] for run in client.get("/api/runs").json["runs"]] == ["cancelled"]
+    one.page.once("dialog", lambda dialog: dialog.accept())
+    one.page.click("#model-list >> text=Delete")
+    one.page.wait_for_selector("#model-list >> text=None yet")
+    assert client.get("/api/models").json["models"] == []
+    assert one.complaints == ['dialog: Delete the model "reviews"?']
+    one.complaints.clear()
+
+
+def test_hostile_names_are_shown_and_never_run(home):
+    one, _ = home
+    upload(one, FILE, hostile_table())
+    assert one.page.locator("#preview th bdi").all_text_contents() == [TEXT_COLUMN, LABEL_COLUMN]
+    assert one.page.locator("#text-column option").all_text_contents() == [TEXT_COLUMN, LABEL_COLUMN]
+    assert one.run(FOREIGN_ELEMENTS) == 0
+    one.page.select_option("#text-column", TEXT_COLUMN)
+    one.page.select_option("#label-column", LABEL_COLUMN)
+    one.page.fill("#model-name", "")
+    one.page.click("#train-form button[type=submit]")
+    assert "done" in follow_to_the_end(one)
+    one.page.wait_for_selector("#model-list table")
+    assert one.page.locator("#model-list th bdi").all_text_contents() == [FILE]
+    assert LABELS["pos"] in str(one.page.locator("#model-list td bdi").first.text_content())
+    assert one.run(FOREIGN_ELEMENTS) == 0
+    one.page.click("#model-list th a")
+    one.page.wait_for_selector("html[data-ready]")
+    assert "onerror" in one.text("h1")
+    for view in ("vocabulary", "documents", "try", "overview"):
+        one.go(view)
+        one.check()
+
+
+def test_what_is_wrong_is_said(home):
+    one, _ = home
+    choose_file(one, "<img src=x onerror=window.owned=7>.csv", b"a,a\n1,2\n")
+    one.page.click("#upload-form button")
+    one.page.wait_for_selector("#problem:visible")
+    assert one.text("#problem").startswith("<img src=x onerror=window.owned=7>.csv, line 1: column names must differ")
+    assert one.run(FOREIGN_ELEMENTS) == 0
+    [said] = one.complaints  # the browser's own note of the answer
+    assert "400 (Bad Request)" in said
+    one.complaints.clear()
+
+
+def test_the_keyboard(home):
+    """Everything by Tab and Enter, in the order of the page; every control has a name."""
+    one, client = home
+    names = []
+    for _ in range(6):
+        one.page.keyboard.press("Tab")
+        names.append(one.run(FOCUSED))
+    assert names == ["Skip to the content", "Models", "Train", "Theme: as the system", "file", "Upload"]
+    choose_file(one, "r.csv", table())
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector("#text-column:focus")
+    names = []
+    for _ in range(6):
+        one.page.keyboard.press("Tab")
+        names.append(one.run(FOCUSED))
+    assert names == ["label-column", "model-name", "ngrams", "counts", "balanced", "Train"]
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(".run progress")
+    assert one.run(NAMELESS) == []
+    one.page.keyboard.press("Tab")
+    assert one.run(FOCUSED) == "Cancel"
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(".run:not(:has(progress))")
+    assert [run["state"] for run in client.get("/api/runs").json["runs"]] == ["cancelled"]
+
+
+def test_looks(browser, tmp_path, model):
+    """No sideways scrolling from 360 px on; KEYTOKENS_PICTURES names a folder for the pictures of the documentation."""
+    folder = os.environ.get("KEYTOKENS_PICTURES")
+    with serving(tmp_path) as client:
+        take_in(client.store, model)
+        if folder:
+            client.train(table(300), title="Reviews, spring")
+        for scheme, width in itertools.product(("light", "dark"), (360, 1100)):
+            one = Visit(
+                browser,
+                f"http://127.0.0.1:{client.port}/",
+                color_scheme=scheme,
+                viewport={"width": width, "height": 660},
+            )
+            upload(one, "reviews.csv", table(200))
+            assert one.run("document.documentElement.scrollWidth") <= width
+            assert one.complaints == []
+            if folder:
+                name = f"serve-{scheme}.png" if width > 1000 else f"narrow-{scheme}.png"
+                one.page.screenshot(path=Path(folder) / name)
+            one.context.close()

@@ -1,0 +1,205 @@
+"""A store and requests made by somebody who means harm: what the fuzzing found, one test each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from keytokens.app.serve import Store, create_app
+from keytokens.app.serve import app as routes
+from keytokens.app.serve.models import take_in
+from keytokens.app.serve.store import NotThere
+from keytokens.base.errors import InputError, OutputError
+
+ID = "0123456789abcdef"
+
+
+@pytest.fixture
+def stored(tmp_path, model):
+    """A store with one model, whose row is gone: the next start takes it in again."""
+    store = Store(tmp_path / "store")
+    id = take_in(store, model)
+    store._write("DELETE FROM models", ())
+    store.close()
+    return tmp_path / "store", id
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [b"", b"{", b"[]", b"null", b"\xff", b'{"name": 5}', b'{"name": "\\ud800"}', b"[" * 5000, b'{"name": NaN}'],
+)
+def test_a_folder_that_says_nonsense_is_not_taken_in(stored, facts):
+    """It was read at every start, and no server started any more."""
+    folder, id = stored
+    (folder / "models" / id / "facts.json").write_bytes(facts)
+    store = Store(folder)
+    assert store.models() == []
+    assert (folder / "models" / id).is_dir(), "it is not ours to delete"
+    store.close()
+
+
+@pytest.mark.parametrize("change", [{"name": 5}, {"bytes": None}, {"score": "a"}, {"tokens": "many"}, {"classes": {}}])
+def test_facts_of_another_kind(stored, change):
+    folder, id = stored
+    file = folder / "models" / id / "facts.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    store = Store(folder)
+    assert store.models() == []
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"INSERT INTO models VALUES ('{ID}', 1.0, 'nonsense')",
+        f"INSERT INTO models VALUES ('{ID}', 1.0, '[]')",
+        "INSERT INTO models VALUES ('../../etc', 1.0, '{}')",
+        f"INSERT INTO uploads VALUES ('{ID}', 1.0, 'a', 'a.csv', '[]')",
+        f"INSERT INTO runs VALUES ('{ID}', 1.0, 'done', 'nonsense', NULL, '')",
+        "DROP TABLE runs; CREATE TABLE runs (id TEXT)",
+    ],
+)
+def test_a_base_with_nonsense_is_refused_at_the_start(stored, statement):
+    folder, _ = stored
+    base = sqlite3.connect(folder / "store.sqlite")
+    base.executescript(statement)
+    base.close()
+    with pytest.raises(InputError, match="must be a store of keytokens; it is damaged"):
+        Store(folder)
+
+
+def test_an_upload_that_names_a_file_elsewhere(tmp_path):
+    """Its file may be deleted by its id: it must be one of ours."""
+    victim = tmp_path / "precious.csv"
+    victim.write_text("mine")
+    store = Store(tmp_path / "store")
+    facts = {"format": "csv", "rows": 1, "columns": ["a"], "text": None, "label": None, "preview": []}
+    row = (ID, 1.0, "a", "../../precious.csv", json.dumps(facts))
+    store._write("INSERT INTO uploads VALUES (?, ?, ?, ?, ?)", row)
+    for act in (store.upload_file, store.remove_upload):
+        with pytest.raises(NotThere):
+            act(ID)
+    assert victim.read_text() == "mine"
+    store.close()
+
+
+def test_a_folder_among_the_uploads(tmp_path):
+    (tmp_path / "uploads" / "mine").mkdir(parents=True)
+    Store(tmp_path).close()
+    assert (tmp_path / "uploads" / "mine").is_dir()
+
+
+def ask(app, path, query):
+    """One request, whose sender is gone when the answer has begun; the status."""
+    sent = []
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": query}
+    scope |= {"headers": [(b"host", b"localhost")], "http_version": "1.1", "scheme": "http", "root_path": ""}
+    scope |= {"server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "asgi": {"version": "3.0"}}
+
+    async def receive():
+        while not sent:
+            await asyncio.sleep(0.01)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    async def story():
+        await app(scope, receive, send)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, story()).result()
+    return sent[0]["status"]
+
+
+def test_letters_in_an_address_that_are_none(tmp_path):
+    store = Store(tmp_path)
+    app = create_app(store)
+    assert ask(app, "", b"\xff") == 400
+    assert ask(app, "/nothing", b"name=\xc3\xa9") == 400
+    store.close()
+
+
+def test_a_download_that_nobody_reads_is_closed(tmp_path, model, monkeypatch):
+    store = Store(tmp_path)
+    id = take_in(store, model)
+    opened, real = [], tempfile.SpooledTemporaryFile
+
+    def noted(*arguments):
+        opened.append(real(*arguments))
+        return opened[-1]
+
+    class Files:
+        SpooledTemporaryFile = staticmethod(noted)
+
+    monkeypatch.setattr(routes, "tempfile", Files)
+    ask(create_app(store), f"/api/models/{id}/download", b"")
+    assert len(opened) == 1
+    assert opened[0].closed
+    store.close()
+
+
+def test_half_characters_in_a_request(server, trained):
+    """A text is explained, whatever it holds; a name that is none is refused in one line."""
+    answer = server.post(
+        f"/api/models/{trained}/explain", b'{"texts": ["a great \\ud800 film"]}', content_type="application/json"
+    )
+    assert answer.status == 200
+    assert answer.json["explanations"][0]["text"] == "a great \ud800 film"
+    for body in (
+        '{"\\ud800": 1}',
+        f'{{"upload": "{ID}", "title": "\\ud800"}}',
+        f'{{"upload": "{ID}", "text": "\\udfff"}}',
+    ):
+        answer = server.post("/api/runs", body.encode(), content_type="application/json")
+        assert answer.status in (400, 422)
+        assert list(answer.json) == ["error"]
+    assert server.get("/api/runs").status == 200
+
+
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999"])
+@pytest.mark.parametrize("option", ["sink", "attention_penalty", "brevity"])
+def test_numbers_that_are_none_in_a_request(server, option, number):
+    """One was stored with its run, and then every list of runs failed."""
+    body = f'{{"upload": "{ID}", "options": {{"{option}": {number}}}}}'
+    answer = server.post("/api/runs", body.encode(), content_type="application/json")
+    assert answer.status == 422
+    assert f"options.{option}: input should be" in answer.json["error"]
+    assert server.get("/api/runs").status == 200
+
+
+def test_a_store_takes_no_number_that_it_could_not_read_again(tmp_path):
+    store = Store(tmp_path)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        store.add_run({"options": {"sink": float("inf")}})
+    assert store.runs() == []
+    store.close()
+
+
+def test_a_folder_named_in_any_bytes(tmp_path, model):
+    """Its name is shown in a list: half a character in it made every list fail."""
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/m\xff")
+    shutil.copytree(model, odd)
+    store = Store(tmp_path / "store")
+    take_in(store, Path(odd))
+    assert [record["name"] for record in store.models()] == ["m?"]
+    store.close()
+
+
+def test_a_store_that_cannot_be_written_says_so(tmp_path, monkeypatch):
+    def full(*_):
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    monkeypatch.setattr(Store, "_recover", full)
+    with pytest.raises(OutputError, match="cannot be written: database or disk is full"):
+        Store(tmp_path)

@@ -1,0 +1,251 @@
+"""`keytokens fit` from files and folders of any size: the same model, and a run that goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keytokens as kt
+import keytokens.estimators.streaming
+from keytokens.app.cli.app import run
+from keytokens.app.jobs import _held_out
+from keytokens.estimators.streaming import Workplace
+from keytokens.io import read_table, write_table
+
+from ..corpus import reviews, topics
+from .cli.test_cli import ok, refused
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder of three tables, and the same rows in one."""
+    monkeypatch.chdir(tmp_path)
+    texts, labels = reviews(240)
+    (tmp_path / "parts").mkdir()
+    for number in range(3):
+        rows = slice(80 * number, 80 * (number + 1))
+        write_table(f"parts/{number}.csv.gz", {"text": texts[rows], "label": labels[rows]})
+    write_table("whole.csv", {"text": texts, "label": labels})
+    return tmp_path
+
+
+def numbers_of(model: str) -> tuple[object, ...]:
+    clf = kt.load(model)
+    return clf.vocabulary_.tokens, clf.attention_.tobytes(), clf.values_.tobytes(), clf.intercept_.tobytes()
+
+
+def refused_later(capsys, *arguments: str) -> str:
+    """Refused in one line, after some words of progress."""
+    capsys.readouterr()
+    assert run(list(arguments)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_folder_is_the_tables_in_it(here, capsys):
+    out = ok(capsys, "fit", "parts", "-o", "flowing", "--memory", "1GB")
+    assert "labels from column 'label' (guessed" in out
+    assert "held-out texts" in out
+    ok(capsys, "fit", "whole.csv", "-o", "whole")
+    ok(capsys, "fit", "parts", "-o", "together")
+    assert numbers_of("flowing") == numbers_of("whole") == numbers_of("together")
+    assert not Path("flowing.partial").exists()
+    out = ok(capsys, "predict", "flowing", "parts", "-o", "out.csv", "--label", "label")
+    assert out.startswith("240 predictions")
+
+
+def test_labels_that_are_numbers(here, capsys):
+    texts, labels = topics(120)
+    write_table("topics.csv", {"text": texts, "label": labels})
+    record = json.loads(ok(capsys, "fit", "topics.csv", "-o", "m", "--memory", "1GB", "--json"))
+    assert record["classes"] == [0, 1, 2, 3]
+    assert record["texts"] == 120
+    assert 0.5 < record["score"]["accuracy"] <= 1
+    assert record["score"]["texts"] == pytest.approx(24, abs=14)
+    assert numbers_of("m") == (ok(capsys, "fit", "topics.csv", "-o", "n") and numbers_of("n"))
+
+
+def test_an_interrupted_run_goes_on(here, capsys, monkeypatch):
+    ok(capsys, "fit", "whole.csv", "-o", "undisturbed", "--memory", "1GB")
+    monkeypatch.setattr(keytokens.estimators.streaming, "_EVERY", 0.0)
+    save, seen = Workplace.save_state, []
+
+    def stop(self, state, history):
+        save(self, state, history)
+        seen.append(self.folder.name)
+        if seen.count("all") == 3:
+            raise RuntimeError("killed")
+
+    monkeypatch.setattr(Workplace, "save_state", stop)
+    with pytest.raises(RuntimeError, match="killed"):
+        ok(capsys, "fit", "whole.csv", "-o", "m", "--memory", "1GB", "--resume")
+    monkeypatch.setattr(Workplace, "save_state", save)
+    capsys.readouterr()
+    score = json.loads(Path("m.partial/score.json").read_text())["score"]
+    out = ok(capsys, "fit", "whole.csv", "-o", "m", "--memory", "1GB", "--resume")
+    assert f"accuracy {score['accuracy']:.4f}" in out
+    assert numbers_of("m") == numbers_of("undisturbed")
+    assert not Path("m.partial").exists()
+
+
+def test_another_table_is_not_gone_on_with(here, capsys, monkeypatch):
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
+    with pytest.raises(RuntimeError, match="full"):
+        ok(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--holdout", "0")
+    texts, labels = reviews(100, seed=3)
+    write_table("whole.csv", {"text": texts, "label": labels})
+    message = refused_later(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--holdout", "0")
+    assert "differs in source" in message
+    assert "begin anew without --resume" in message
+
+
+def stop_after_the_score(monkeypatch, capsys):
+    """A run that has its score, and ends when it begins with everything."""
+    fit, begun = kt.KeyTokenClassifier.fit_batches, []
+
+    def stop(self, *given, **options):
+        begun.append(options["folder"].name)
+        if begun[-1] == "all":
+            raise RuntimeError("killed")
+        return fit(self, *given, **options)
+
+    monkeypatch.setattr(kt.KeyTokenClassifier, "fit_batches", stop)
+    with pytest.raises(RuntimeError, match="killed"):
+        ok(capsys, "fit", "whole.csv", "-o", "m", "--resume")
+    monkeypatch.setattr(kt.KeyTokenClassifier, "fit_batches", fit)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "other", [["--holdout", "0.4"], ["--sink", "0.5"], ["--seed", "5"], ["--memory", "2GB"]], ids=str
+)
+def test_a_score_of_another_run_is_not_shown(here, capsys, monkeypatch, other):
+    """Texts that were trained on must not be scored on: another share is another run."""
+    stop_after_the_score(monkeypatch, capsys)
+    assert "m.partial/score': the run there differs in" in refused_later(
+        capsys, "fit", "whole.csv", "-o", "m", "--resume", *other
+    )
+
+
+def test_a_run_that_has_all_counts_still_tells_the_classes(here, capsys, monkeypatch):
+    save = kt.KeyTokenClassifier.save
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
+    with pytest.raises(RuntimeError, match="full"):
+        ok(capsys, "fit", "whole.csv", "-o", "m", "--resume")
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", save)
+    capsys.readouterr()
+    record = json.loads(ok(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--json"))
+    _, labels = reviews(240)
+    assert record["class_counts"] == [labels.count("neg"), labels.count("pos")]
+    assert record["texts"] == 240
+    assert record["columns"] == {"text": "text", "label": "label"}
+
+
+def test_what_a_budget_drops_is_said(here, capsys, monkeypatch):
+    monkeypatch.setattr("keytokens.estimators.streaming._LEAST_TOKENS", 100)
+    monkeypatch.setattr("keytokens.estimators.streaming._FIXED", 10**9 - 60_000)
+    fit = ("fit", "parts", "-o", "model", "--memory", "1GB")
+    record = json.loads(ok(capsys, *fit, "--json"))
+    dropped = record["dropped"]
+    assert dropped["of"] == record["tokens"] + dropped["tokens"]
+    assert json.loads((here / "model" / "model.json").read_text())["dropped"] == dropped
+    line = f"dropped {dropped['tokens']:,} of {dropped['of']:,} tokens, the least frequent ones: a memory of 1GB; all"
+    assert line in ok(capsys, *fit)
+
+
+def test_a_held_out_text_too_long_for_the_budget_is_found_before_training(here, capsys, monkeypatch):
+    texts, labels = reviews(240)
+    texts[int(np.flatnonzero(_held_out(0, 240, 0.2, 0))[0])] = "a " * 5_000_000
+    write_table("long.csv", {"text": texts, "label": labels})
+    monkeypatch.setattr(kt.KeyTokenClassifier, "_train", None)
+    said = refused_later(capsys, "fit", "long.csv", "-o", "m", "--memory", "500MB", "--threads", "2")
+    assert "`memory` must be enough to read a text of 10,000,000 characters; saw 500MB. Cure: give 60" in said
+
+
+def test_a_table_in_a_subfolder_is_part_of_the_data(here, capsys, monkeypatch):
+    Path("parts/more").mkdir()
+    Path("parts/2.csv.gz").rename("parts/more/2.csv.gz")
+    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
+    with pytest.raises(RuntimeError, match="full"):
+        ok(capsys, "fit", "parts", "-o", "m", "--resume", "--holdout", "0")
+    texts, labels = reviews(100, seed=3)
+    write_table("parts/more/2.csv.gz", {"text": texts, "label": labels})
+    assert "differs in source" in refused_later(capsys, "fit", "parts", "-o", "m", "--resume", "--holdout", "0")
+
+
+@pytest.mark.parametrize("damage", [b"", b"7", b"[]", b'{"score": {}}', b'"accuracy": 0.9', b"1"])
+def test_a_damaged_score_is_made_again(here, capsys, monkeypatch, damage):
+    said = ok(capsys, "fit", "whole.csv", "-o", "undisturbed", "--resume")
+    stop_after_the_score(monkeypatch, capsys)
+    path = Path("m.partial/score.json")
+    content = path.read_bytes()
+    if damage.startswith(b'"acc'):
+        at = content.index(b'"accuracy": ') + len(b'"accuracy": 0.')
+        damage = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    path.write_bytes(damage)
+    again = ok(capsys, "fit", "whole.csv", "-o", "m", "--resume")
+    score = re.compile("accuracy.*")
+    assert score.search(again)[0] == score.search(said)[0]
+    assert numbers_of("m") == numbers_of("undisturbed")
+
+
+def test_files_of_other_columns(here, capsys):
+    write_table("parts/9.csv", {"text": ["a"], "stars": ["pos"]})
+    Path("parts/README.txt").write_text("These are the reviews.\nThey are made up.\n")
+    Path("parts/more").mkdir()
+    Path("parts/2.csv.gz").rename("parts/more/2.csv.gz")
+    write_table("parts/1.csv.gz", {"id": list(range(80)), **read_table("parts/1.csv.gz").columns})
+    said = "keytokens: skipped 9.csv: no column 'label'\nkeytokens: skipped README.txt: no column 'text'{}\n"
+    ok(capsys, "fit", "whole.csv", "-o", "whole")
+    for road in ((), ("--memory", "1GB"), ("--resume",), ("--json",)):
+        assert run(["fit", "parts", "-o", "m", *road]) == 0
+        assert capsys.readouterr().err == said.format(" and no column 'label'")  # once, however often they are read
+        assert numbers_of("m") == numbers_of("whole")
+    assert run(["predict", "m", "parts", "-o", "out.csv", "--label", "label"]) == 0
+    assert capsys.readouterr().err == said.format(" and no column 'label'")
+    assert len(read_table("out.csv")) == 240
+    for command in (
+        ["predict", "m", "parts", "-o", "out.jsonl"],
+        ["explain", "m", "--data", "parts", "-o", "out.jsonl"],
+    ):
+        assert run(command) == 0
+        assert capsys.readouterr().err == "keytokens: skipped README.txt: no column 'text'\n"
+        assert len(read_table("out.jsonl")) == 241
+    assert run(["report", "m", "parts"]) == 0
+    assert capsys.readouterr().err == said.format(" and no column 'label'")
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["-", "--memory", "1GB"], "read the data more than once"),
+        (["whole.csv", "--memory", "1MB"], "--memory must be at least 500MB"),
+        (["whole.csv", "--memory", "much"], "--memory must be at least 500MB, written like"),
+        (["whole.csv", "--memory", "1GB", "--autotune", "1"], "--autotune needs all texts in memory"),
+        (["whole.csv", "--memory", "1GB", "--dask", "tcp://127.0.0.1:9"], "--dask keeps the texts on the workers"),
+        (["none.csv", "--resume"], "none.csv: cannot be read"),
+        (["whole.csv", "--memory", "1GB", "--label", "grade"], "--label must name a column"),
+    ],
+)
+def test_refusals(here, capsys, words, says):
+    assert says in refused(capsys, "fit", words[0], "-o", "m", *words[1:])
+    assert not Path("m.partial").exists()
+
+
+def test_an_empty_folder(here, capsys):
+    Path("nothing").mkdir()
+    Path("nothing/.hidden.csv").write_text("text,label\n")
+    assert "nothing: the folder must hold tables" in refused(capsys, "fit", "nothing", "-o", "m")
+
+
+def test_rows_are_held_out_by_their_number_alone():
+    whole = _held_out(0, 10_000, 0.2, seed=0)
+    parts = np.concatenate([_held_out(at, 100, 0.2, seed=0) for at in range(0, 10_000, 100)])
+    assert np.array_equal(whole, parts)
+    assert whole.mean() == pytest.approx(0.2, abs=0.02)
+    assert not np.array_equal(whole, _held_out(0, 10_000, 0.2, seed=1))
+    assert not _held_out(0, 1000, 0.0, seed=0).any()

@@ -1,0 +1,264 @@
+"""Formal sets of instances against enumeration, and what the record says of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import keytokens as kt
+from keytokens.explain import BagExplanation
+from keytokens.model.features import FEATURES
+from keytokens.model.pooling import Weights, forward
+from keytokens.model.ragged import Bags
+
+from .planted import planted
+
+
+def label_after(log_weight, values, kept):
+    w = np.exp(log_weight[kept] - log_weight[kept].max())
+    return int((w @ values[kept]).argmax())  # the first of equals, as `predict`; a positive factor changes nothing
+
+
+def subsets(items):
+    return itertools.chain.from_iterable(itertools.combinations(items, k) for k in range(len(items) + 1))
+
+
+def fixes(log_weight, values, label, core):
+    rest = [t for t in range(len(values)) if t not in core]
+    return all(
+        label_after(log_weight, values, [*core, *more]) == label for more in subsets(rest) if len(core) + len(more)
+    )
+
+
+def least_sizes(log_weight, values, label):
+    """Sizes of a minimum sufficient set and a minimum flip (None: no flip), by brute force."""
+    every = range(len(values))
+    kept = min(len(s) for s in subsets(every) if s and fixes(log_weight, values, label, s))
+    gone = [
+        len(s)
+        for s in subsets(every)
+        if len(s) < len(values) and label_after(log_weight, values, [t for t in every if t not in s]) != label
+    ]
+    return kept, min(gone, default=None)
+
+
+def record(log_weight, values):
+    """An explanation of made-up instances; values (T, K)."""
+    w = np.exp(log_weight - log_weight.max())
+    return BagExplanation(log_weight, values, w @ values / w.sum(), [f"class {k}" for k in range(values.shape[1])])
+
+
+def check_sets(e, exact):
+    label = e.classes.index(e.label)
+    kept, gone = least_sizes(e.log_weight, e.values, label)
+    assert fixes(e.log_weight, e.values, label, e.sufficient.indices)
+    assert e.sufficient.lower <= kept <= e.sufficient.size
+    assert not exact or e.sufficient.size == kept
+    assert (e.flip.size if e.flip.status != "none" else None) == gone
+    if gone is not None:
+        rest = [t for t in range(len(e.values)) if t not in e.flip.indices]
+        assert e.flip.label_after == e.classes[label_after(e.log_weight, e.values, rest)] != e.label
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=6), st.sampled_from([-1, 0, 1]))
+def test_sets_of_equal_weights_with_ties(numbers, intercept):
+    said = np.array(numbers, float) + intercept
+    check_sets(record(np.zeros(len(said)), np.column_stack([np.zeros(len(said)), said])), exact=True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sets_of_a_fitted_model_against_brute_force(seed, classes):
+    bags, y = planted(40, seed=seed, classes=classes)
+    clf = kt.BagClassifier(random_state=0, features="linear" if seed % 2 else "rbf").fit(bags, y)
+    for bag in bags[:6]:
+        e = clf.explain(bag)
+        check_sets(e, exact=classes == 2)
+        assert e.label == clf.predict([bag])[0]
+        if e.flip.status != "none":
+            rest = np.delete(bag, e.flip.indices, axis=0)
+            assert clf.predict([rest])[0] == e.flip.label_after
+            assert e.certificate.probability_after_flip == pytest.approx(
+                clf.predict_proba([rest])[0, clf.classes_.tolist().index(e.label)]
+            )
+
+
+def test_both_labels_occur_in_these_tests(fitted):
+    clf, bags, _ = fitted
+    assert {clf.explain(bag).label for bag in bags[:8]} == {0, 1}
+
+
+def test_certificate_bounds_hold_under_every_deletion(fitted):
+    clf, bags, _ = fitted
+    bag = min(bags[:20], key=lambda bag: abs(len(bag) - 6))
+    e = clf.explain(bag)
+    low, high = e.certificate.keeping
+    outside = [t for t in range(len(bag)) if t not in e.sufficient]
+    for more in subsets(outside):
+        p = clf.predict_proba([bag[[*e.sufficient, *more]]])[0, e.label]
+        assert low - 1e-9 <= p <= high + 1e-9
+    for m, (least, most) in e.certificate.deleting.items():
+        for gone in subsets(range(len(bag))):
+            if len(gone) <= m and len(gone) < len(bag):
+                p = clf.predict_proba([np.delete(bag, gone, axis=0)])[0, e.label]
+                assert least - 1e-9 <= p <= most + 1e-9
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_contributions_add_up(features, classes):
+    bags, y = planted(40, classes=classes)
+    clf = kt.BagClassifier(features=features, random_state=0).fit(bags, y)
+    scores, attention = clf.decision_function(bags), clf.attention(bags)
+    for i in range(8):
+        e = clf.explain(bags[i])
+        expected = scores[i] if classes == 2 else scores[i, e.label]
+        assert e.logit == pytest.approx(expected)
+        assert sum(t.contribution for t in e.instances) == pytest.approx(e.logit)
+        assert e.probability == pytest.approx(clf.predict_proba(bags)[i].max())
+        assert e.probabilities[e.label] == e.probability
+        np.testing.assert_allclose([t.attention for t in e.instances], attention[i], rtol=1e-9)
+        assert [t.index for t in e.instances] == list(range(len(bags[i])))
+        assert sum(t.attention for t in e.instances if t.selected) >= 0.5 - 1e-9
+
+
+numbers = st.floats(-6, 6)
+
+
+@given(st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_size=7), st.sampled_from([2, 3]))
+def test_identities_of_any_record(rows, classes):
+    """Contributions add up to the logit; support less opposition is the margin; the drop is what deleting does."""
+    table = np.array(rows)
+    log_weight, values = 5 * table[:, 0], table[:, 1 : 1 + classes]
+    if classes == 2:
+        values = np.column_stack([np.zeros(len(values)), values[:, 1]])
+    e = record(log_weight, values)
+    c, label = e.certificate, e.classes.index(e.label)
+    assert sum(t.contribution for t in e.instances) == pytest.approx(e.logit, abs=1e-9)
+    assert sum(t.attention for t in e.instances) == pytest.approx(1)
+    assert list(c.support) == [name for name in e.classes if name != e.label]
+    for rival, helped in c.support.items():
+        margin = e.scores[label] - e.scores[e.classes.index(rival)]
+        assert helped - c.opposition[rival] == pytest.approx(margin, abs=1e-9)
+    kept = list(e.sufficient)
+    rest = record(log_weight[kept], values[kept])
+    outside = [t for t in range(len(values)) if t not in kept]
+    assert c.attention_outside == pytest.approx(sum(e.instances[t].attention for t in outside), abs=1e-9)
+    if classes == 2:
+        assert c.drop == pytest.approx(e.scores[1] - rest.scores[1], abs=1e-9)
+    assert c.at_least == pytest.approx(c.keeping[0], abs=1e-12)
+    plain = e.to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 1.0])
+def test_selected_instances_are_the_fewest_that_hold_half(penalty):
+    bags, y = planted()
+    clf = kt.BagClassifier(attention_penalty=penalty, random_state=0).fit(bags, y)
+    for bag, shares, chosen in zip(bags, clf.attention(bags), clf.selected(bags), strict=True):
+        assert chosen.tolist() == [t.index for t in clf.explain(bag).instances if t.selected]
+        assert shares[chosen].sum() >= 0.5 - 1e-9
+        fewer = range(len(chosen))
+        assert all(shares[list(some)].sum() < 0.5 for k in fewer for some in itertools.combinations(range(len(bag)), k))
+
+
+def test_a_small_penalty_selects_more_sharply():
+    bags, y = planted()
+    sizes = [
+        sum(map(len, kt.BagClassifier(attention_penalty=penalty).fit(bags, y).selected(bags))) for penalty in (1e-3, 10)
+    ]
+    assert sizes[0] < sizes[1]
+
+
+def test_equal_instances_are_separate_items():
+    e = record(np.zeros(3), np.array([[0, 1.0], [0, 1.0], [0, -1.5]]))
+    assert (e.label, e.sufficient.size, e.flip.size) == ("class 1", 2, 1)
+
+
+def test_attention_sums_to_one(fitted):
+    clf, bags, _ = fitted
+    shares = clf.attention(bags)
+    assert [len(s) for s in shares] == [len(bag) for bag in bags]
+    np.testing.assert_allclose([s.sum() for s in shares], 1)
+
+
+def test_record_is_plain_data(fitted):
+    clf, bags, _ = fitted
+    e = clf.explain(bags[1])
+    data = json.loads(json.dumps(e.to_dict()))
+    assert data["sufficient"]["unit"] == data["flip"]["unit"] == data["certificate"]["unit"] == "instances"
+    assert data["sufficient"]["indices"] == list(e.sufficient)
+    assert data["instances"][0]["index"] == 0
+    assert e.sufficient[0] == e.sufficient.indices[0]
+    assert repr(e).endswith(e.certificate.sentence)
+
+
+def test_sentences():
+    two = record(np.zeros(4), np.array([[0, 3.0], [0, 2], [0, 2], [0, -4.5]]))
+    assert two.certificate.sentence == (
+        "2 of 4 instances fix the label: whatever other instances are deleted, it stays 'class 1' and its probability "
+        "stays at least 0.54. No single instance does. Deleting this instance makes it 'class 0' (the probability of "
+        "'class 1' is then 0.46). Deletions only: nothing is said of added or changed instances."
+    )
+    sure = record(np.zeros(1), np.array([[0, 3.0]]))
+    assert sure.certificate.sentence.startswith("1 of 1 instance fixes the label: ")
+    assert "No deletion that leaves an instance changes the label." in sure.certificate.sentence
+    many = record(np.zeros(5), np.column_stack([np.zeros(5), [1.0, 1, 1, 1, -0.5]]))
+    assert "Deleting these 4 instances makes it 'class 0'" in many.certificate.sentence
+    assert "No 3 instances do." in many.certificate.sentence
+    tie = record(np.zeros(2), np.array([[0, 1.0], [0, -1.0]]))
+    assert tie.label == "class 0"
+    assert "To rounding" in tie.certificate.sentence
+
+
+def test_three_classes_say_what_is_proved():
+    values = np.array([[3.0, 0, 2], [3.0, 2, 0], [0, 1.0, 0], [0, 0, 1.0], [1.0, 0, 0]])
+    e = record(np.zeros(5), values)
+    check_sets(e, exact=False)
+    assert not e.certificate.exact
+    forced = "These" if e.sufficient.status == "subset-minimal" else f"{e.sufficient.size} of"
+    assert e.certificate.sentence.startswith(forced)
+
+
+def test_why_nothing_is_proved_of_a_head_that_is_not_linear():
+    """Two instances that are positive each by itself and negative together: no weighted mean does that."""
+    w = Weights(np.zeros(2), np.eye(2), np.zeros(2), np.array([[-1.0, -1.0]]), np.array([1.2]))
+    one, other = np.array([[5.0, -0.1]]), np.array([[-0.1, 5.0]])
+    alone = forward(Bags.of([one, other]), w).scores[0]
+    together = forward(Bags.of([np.vstack([one, other])]), w).scores[0]
+    assert alone.min() > 0.2
+    assert together[0] < -0.7
+
+
+def test_a_head_that_is_not_linear_proves_nothing_and_says_so():
+    bags, y = planted()
+    clf = kt.BagClassifier(head="tanh", random_state=0).fit(bags, y)
+    assert clf.score(bags, y) > 0.9
+    e = clf.explain(bags[1])
+    assert not e.formal
+    assert (e.sufficient.status, e.flip.status, len(e.sufficient)) == ("none", "none", 0)
+    assert e.instances[0].value is None
+    assert sum(t.attention for t in e.instances) == pytest.approx(1)
+    assert e.logit == pytest.approx(clf.decision_function([bags[1]])[0])
+    assert e.certificate.sentence.startswith("Nothing is proved of single instances")
+    c = e.certificate
+    assert [c.keeping, c.at_least, c.attention_outside, c.drop, c.probability_after_flip] == [None] * 5
+    assert c.deleting == c.support == c.opposition == {}
+    assert (c.instances, c.label, c.tight) == (len(bags[1]), e.label, False)
+    plain = e.to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+def test_subset_minimal_sentence():
+    rng = np.random.RandomState(0)
+    for _ in range(200):
+        e = record(np.zeros(9), rng.randint(-3, 4, (9, 4)).astype(float))
+        if e.sufficient.status == "subset-minimal":
+            break
+    assert e.certificate.sentence.startswith(f"These {e.sufficient.size} of 9 instances fix the label against all 3")
+    assert f"(at least {e.sufficient.lower} are needed)" in e.certificate.sentence

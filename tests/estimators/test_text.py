@@ -1,0 +1,294 @@
+"""The estimators: what users rely on, from labels of any kind to the same bits at any number of threads."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import keytokens as kt
+from keytokens import text
+from keytokens.model import blocks as counts
+
+from ..corpus import reviews, topics
+
+
+@pytest.fixture(scope="module")
+def two():
+    texts, labels = reviews()
+    return kt.KeyTokenClassifier().fit(texts, labels), texts, labels
+
+
+@pytest.fixture(scope="module")
+def four():
+    texts, labels = topics()
+    return kt.KeyTokenClassifier().fit(texts, labels), texts, labels
+
+
+def test_it_learns(two, four):
+    for clf, make in ((two[0], reviews), (four[0], topics)):
+        texts, labels = make(seed=1)
+        assert clf.score(texts, labels) > 0.9
+        P = clf.predict_proba(texts)
+        assert P.min() >= 0
+        assert P.max() <= 1
+        np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-12)
+        np.testing.assert_array_equal(clf.predict(texts), clf.classes_[P.argmax(axis=1)])
+        assert clf.status_.startswith("converged")
+        assert len(clf.history_) == clf.n_iter_ + 1
+        assert clf.history_[-1] < clf.history_[0]
+
+
+@pytest.mark.parametrize(
+    "rename", [{"pos": "yes", "neg": "no"}, {"pos": 1, "neg": 0}, {"pos": True, "neg": False}, {"pos": 7, "neg": -2}]
+)
+def test_labels_of_every_kind(rename):
+    texts, labels = reviews(60)
+    clf = kt.KeyTokenClassifier().fit(texts, [rename[y] for y in labels])
+    assert clf.classes_.tolist() == sorted(rename.values())
+    assert set(clf.predict(texts).tolist()) <= set(rename.values())
+    assert type(clf.explain(texts[0]).label) is type(rename["pos"])
+
+
+def test_same_bits_with_any_threads():
+    texts, labels = reviews(2500, words=6)  # several pieces
+    fits = [kt.KeyTokenClassifier(threads=n).fit(texts, labels) for n in (1, 2, 3)]
+    for other in fits[1:]:
+        assert other.vocabulary_.tokens == fits[0].vocabulary_.tokens
+        for name in ("attention_", "values_", "intercept_", "mean_attention_", "class_counts_", "history_"):
+            np.testing.assert_array_equal(getattr(fits[0], name), getattr(other, name))
+        np.testing.assert_array_equal(fits[0].predict_proba(texts), other.predict_proba(texts))
+
+
+@pytest.mark.parametrize("options", [{}, {"counts": "log", "class_weight": "balanced"}], ids=str)
+def test_same_bits_token_by_token(monkeypatch, options):
+    """Two classes, whose counts lie so only where tokens are many; several blocks, and weights that are no integers."""
+    texts, labels = reviews()
+    weight = np.random.default_rng(0).random(len(texts))
+    monkeypatch.setattr(counts, "BLOCK", 900)
+    found = []
+    for many in (0, 10**9):
+        monkeypatch.setattr(counts, "_MANY_TOKENS", many)
+        clf = kt.KeyTokenClassifier(**options).fit(texts, labels, weight)
+        found.append([getattr(clf, name).tobytes() for name in ("attention_", "values_", "class_counts_", "history_")])
+    assert found[0] == found[1]
+
+
+def test_the_text_front_is_the_array_core(two):
+    _, texts, labels = two
+    clf = kt.KeyTokenClassifier((1, 1)).fit(texts, labels)  # of single words: a matrix does not tell n-grams
+    counts = text.count(texts, clf.vocabulary_).astype(np.float32)
+    core = kt.AttentionClassifier().fit(counts, labels)
+    np.testing.assert_array_equal(core.attention_, clf.attention_)
+    np.testing.assert_array_equal(core.predict_proba(counts), clf.predict_proba(texts))
+
+
+@pytest.mark.parametrize("sink", [0, 0.5])
+@pytest.mark.parametrize("make", [reviews, topics])
+def test_to_embeddings_gives_the_same_f(make, sink):
+    texts, labels = make(80)
+    clf = kt.KeyTokenClassifier(prior=kt.Prior(sink=sink)).fit(texts, labels)
+    found = clf.to_embeddings(16)
+    E, p, v = found
+    assert E.shape == (len(clf.vocabulary_), 16)
+    assert p.shape == (16,)
+    counts = text.count([*texts, "nothing known"], clf.vocabulary_)
+    expected = clf.decision_function([*texts, "nothing known"])
+    np.testing.assert_allclose(found.scores(counts), expected, atol=1e-12)
+    least = clf.to_embeddings()  # the least dimension that can hold the model
+    assert least.E.shape == (len(clf.vocabulary_), len(clf.values_) + 1)
+    np.testing.assert_allclose(least.scores(counts), expected, atol=1e-12)
+    with pytest.raises(kt.InputError, match="`dim` must be a whole number of at least"):
+        clf.to_embeddings(len(clf.values_))
+    if sink == 0:  # the formula of the paper, written out
+        row = np.repeat(counts[0].indices, counts[0].data.astype(int))
+        a = E[row] @ p
+        attention = np.exp(a - a.max()) / np.exp(a - a.max()).sum()
+        np.testing.assert_allclose(attention @ E[row] @ v, expected[0], atol=1e-12)
+
+
+def test_sample_weight_counts_like_repetition():
+    texts, labels = reviews(60)
+    weight = np.random.RandomState(0).randint(0, 3, 60)
+    repeated = [i for i, w in enumerate(weight) for _ in range(w)]
+    # a text of weight 0 still lends its words to the vocabulary: give both fits the same one through the array core
+    _, counts = text.build(texts, text.Limits())
+    y = np.array(labels)
+    one = kt.AttentionClassifier(prior=kt.Prior(tol=1e-9)).fit(counts.astype(float), y, sample_weight=weight)
+    two = kt.AttentionClassifier(prior=kt.Prior(tol=1e-9)).fit(counts[repeated].astype(float), y[repeated])
+    np.testing.assert_allclose(one.decision_function(counts), two.decision_function(counts), atol=1e-4)
+
+
+def test_class_weight_moves_the_decision():
+    texts, labels = reviews(300)
+    keep = [i for i, y in enumerate(labels) if y == "pos" or i % 10 == 0]
+    texts, labels = [texts[i] for i in keep], [labels[i] for i in keep]
+    plain = kt.KeyTokenClassifier().fit(texts, labels).predict_proba(texts)[:, 0].mean()
+    balanced = kt.KeyTokenClassifier(class_weight="balanced").fit(texts, labels).predict_proba(texts)[:, 0].mean()
+    given = (
+        kt.KeyTokenClassifier(class_weight={"neg": 10, "pos": 1}).fit(texts, labels).predict_proba(texts)[:, 0].mean()
+    )
+    assert balanced > plain
+    assert given > plain
+
+
+def test_verbose_shows_a_bar(capsys):
+    texts, labels = reviews(40)
+    kt.KeyTokenClassifier(verbose=1).fit(texts, labels)
+    assert capsys.readouterr().err == ""  # not a terminal: the bar stays away
+    kt.KeyTokenClassifier(verbose=2).fit(texts, labels)
+    assert "training" in capsys.readouterr().err
+
+
+def test_texts_without_a_known_token(two):
+    texts, labels = reviews(90)
+    labels = ["pos" if i % 3 else "neg" for i in range(90)]
+    for sink in (0, 0.5):
+        clf = kt.KeyTokenClassifier(prior=kt.Prior(sink=sink)).fit(texts, labels)
+        for odd in ("", "\x00", "zzz qqq", "...", "\ud800"):
+            (p,) = clf.predict_proba([odd])
+            assert np.isfinite(p).all()
+            if sink == 0:
+                np.testing.assert_allclose(p, [1 / 3, 2 / 3], atol=1e-6)  # the class frequencies
+            assert clf.explain(odd).certificate.sentence.startswith("The text has no known token")
+    assert two[0].predict([]).shape == (0,)
+
+
+def test_key_tokens(two, four):
+    for clf in (two[0], four[0]):
+        found = clf.key_tokens(5)
+        assert list(found) == clf.classes_.tolist()
+        for records in found.values():
+            scores = [record.contribution for record in records]
+            assert scores == sorted(scores, reverse=True)
+            assert all(record.contribution > 0 and sum(record.counts.values()) > 0 for record in records)
+    assert {"great", "superb", "moving", "funny"} >= {r.token for r in two[0].key_tokens(3)["pos"]}
+
+
+def test_key_tokens_are_mean_contributions(two):
+    clf, texts, _ = two
+    record = clf.key_tokens(1)["pos"][0]
+    by_hand = [sum(t.contribution for t in clf.explain(one).tokens if t.text == record.token) for one in texts]
+    assert record.contribution == pytest.approx(np.mean(by_hand), rel=1e-4)
+
+
+def test_pickle_and_many_threads_at_once(two):
+    from concurrent.futures import ThreadPoolExecutor
+
+    clf, texts, _ = two
+    again = pickle.loads(pickle.dumps(clf))
+    expected = clf.predict_proba(texts)
+    np.testing.assert_array_equal(again.predict_proba(texts), expected)
+    with ThreadPoolExecutor(4) as pool:
+        for got in pool.map(lambda _: clf.predict_proba(texts), range(8)):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_sparse_dense_and_signed_arrays():
+    X = np.array([[2.0, 0, 1], [1, 0, 2], [0, 2, 1], [0, 1, 1]])
+    y = [1, 1, 0, 0]
+    dense = kt.AttentionClassifier().fit(X, y)
+    thin = kt.AttentionClassifier().fit(sparse.csr_array(X), y)
+    np.testing.assert_array_equal(dense.attention_, thin.attention_)
+    assert not dense.signed_
+    with pytest.raises(kt.InputError, match=r"predict: `X` must have no negative entry, as in training; saw -1\.0\."):
+        dense.predict(-X[:1] / 2)
+    signed = kt.AttentionClassifier().fit(X - 1, y)
+    assert signed.signed_
+    assert signed.attention_.shape == (6,)
+    assert signed.score(X - 1, y) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ngrams": (2, 1)}, "KeyTokenClassifier: `ngrams` must be two whole numbers, 1 <= least <= most; saw (2, 1)."),
+        ({"ngrams": "12"}, "`ngrams` must be two whole numbers"),
+        ({"counts": "tfidf"}, "`counts` must be one of 'raw', 'log', 'binary'; saw 'tfidf'."),
+        (
+            {"prior": {"sink": 0}},
+            "`prior` must be a Prior or None; saw {'sink': 0}. Cure: for example prior=Prior(sink=0).",
+        ),
+        ({"prior": kt.Prior}, "KeyTokenClassifier: `prior` must be a Prior or None; saw <class "),
+        ({"prior": kt.Prior(ratio="much")}, "Prior: `ratio` must be a finite number of at least 0; saw 'much'."),
+        ({"prior": kt.Prior(sink=-1)}, "`sink` must be a finite number of at least 0; saw -1."),
+        ({"prior": kt.Prior(spread=0)}, "`spread` must be a finite number above 0; saw 0."),
+        ({"prior": kt.Prior(tol=float("nan"))}, "`tol` must be a finite number above 0; saw nan."),
+        ({"max_iter": 2.5}, "`max_iter` must be a whole number of at least 1; saw 2.5."),
+        ({"min_df": 0}, "`min_df` must be a whole number of at least 1; saw 0."),
+        ({"max_df": 2}, "`max_df` must be a share of the texts, above 0 and at most 1; saw 2."),
+        ({"max_tokens": 0}, "`max_tokens` must be a whole number of at least 1 or None; saw 0."),
+        ({"threads": 0}, "`threads` must be a whole number of at least 1 or None; saw 0."),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(options, message):
+    with pytest.raises(kt.InputError) as refused:
+        kt.KeyTokenClassifier(**options).fit(["a", "b"], [0, 1])
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        ("one text", ["a"], "fit: `texts` must be a list of strings; saw 'one text'. Cure: put the one text in a list"),
+        (5, [1], "fit: `texts` must be an iterable of strings; saw 5."),
+        (
+            ["a", None],
+            [0, 1],
+            "fit: `texts[1]` must be a string; saw None. Cure: drop or fill the missing texts first.",
+        ),
+        (["a", 3], [0, 1], "fit: `texts[1]` must be a string; saw 3. Cure: convert it with str()."),
+        (["a", "b"], [0], "fit: `labels` must have one entry for each of the 2 texts; saw 1 labels."),
+        (
+            ["a", "b"],
+            [0, "x"],
+            "must be strings, integers or booleans, all of one kind; saw integers (labels[0] = 0), ",
+        ),
+        (["a", "b"], [True, 1], "all of one kind; saw booleans (labels[0] = True), integers (labels[1] = 1)."),
+        (["a", "b"], ["x", None], "missing values (labels[1] = None). Cure: drop the rows without a label."),
+        (["a", "b"], [0.5, 1.5], "all of one kind; saw floats (labels[0] = 0.5)."),
+        (["a", "b"], ["x", "x"], "fit: `labels` must have at least two classes; saw only 'x'. Cure: add texts of"),
+        ([], [], "fit: `labels` must have at least two classes; saw no label at all."),
+        (["...", ""], [0, 1], "fit: `texts` must hold at least one token within the limits; saw '2 texts'."),
+    ],
+)
+def test_wrong_data_is_refused_in_one_line(texts, labels, message):
+    with pytest.raises(kt.InputError) as refused:
+        kt.KeyTokenClassifier().fit(texts, labels)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was(two):
+    texts, labels = reviews(60)
+    clf = kt.KeyTokenClassifier().fit(texts, labels)
+    expected = clf.predict_proba(texts)
+    with pytest.raises(kt.InputError):
+        clf.fit(["...", ""], [0, 1])
+    np.testing.assert_array_equal(clf.predict_proba(texts), expected)
+
+
+@pytest.mark.parametrize("model", ["two", "four", "matrix"])
+def test_log_probabilities(model, two, four, monkeypatch):
+    """Exact where the probability itself rounds to 0 or to 1."""
+    texts, _ = topics() if model == "four" else reviews()
+    if model == "matrix":
+        X = np.array([[3, 0, 1], [2, 0, 2], [0, 2, 1], [0, 1, 1]] * 5)
+        clf = kt.AttentionClassifier().fit(X, [1, 1, 0, 0] * 5)
+    else:
+        X, clf = texts, {"two": two, "four": four}[model][0]
+    L, P = clf.predict_log_proba(X), clf.predict_proba(X)
+    np.testing.assert_allclose(L, np.log(P), rtol=1e-10)
+    np.testing.assert_array_equal(clf.classes_[L.argmax(axis=1)], clf.predict(X))
+    plain = clf._scores
+    monkeypatch.setattr(clf, "_scores", lambda X: 1e6 * plain(X))
+    F, L = clf.decision_function(X), clf.predict_log_proba(X)
+    assert np.isfinite(L).all()
+    assert clf.predict_proba(X).min() == 0
+    if F.ndim == 1:
+        surely = np.abs(F) > 1000
+        assert surely.any()
+        np.testing.assert_array_equal(L[surely].min(axis=1), -np.abs(F[surely]))

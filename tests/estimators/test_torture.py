@@ -1,0 +1,271 @@
+"""Numbers and texts at their limits: nothing hangs, warns or turns into NaN, and the status is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+import keytokens as kt
+from keytokens.model.attention import Parameters, scores
+from keytokens.training.loop import Status
+
+TEXTS = ["good film", "bad film", "fine plot", "dull plot"] * 5
+LABELS = ["pro", "contra"] * 10
+SIZES = [1e-320, 1e-150, 1e-9, 1e9, 1e75, 1e149]
+
+
+def check(clf: Any, X: Any, names: tuple[str, ...]) -> None:
+    """Finite parameters and probabilities, an objective that never rises, and a status that agrees with both."""
+    for name in (*names, "intercept_", "history_"):
+        assert np.isfinite(getattr(clf, name)).all(), name
+    P = clf.predict_proba(X)
+    assert_allclose(P.sum(axis=1), 1, atol=1e-12)
+    assert (P >= 0).all()
+    assert (np.diff(clf.history_) <= 0).all()
+    assert len(clf.history_) == clf.n_iter_ + 1
+    assert clf.status_ in {status.value for status in Status}
+    assert (clf.status_ == Status.OUT_OF_STEPS.value) == (clf.n_iter_ == clf.max_iter)
+
+
+def check_counts(X: Any, y: Any, weight: Any = None, **options: Any) -> kt.AttentionClassifier:
+    clf = kt.AttentionClassifier(**options).fit(X, y, weight)
+    check(clf, X, ("attention_", "values_", "mean_attention_", "class_counts_"))
+    return clf
+
+
+def check_texts(texts: list[str], labels: list[Any], **options: Any) -> kt.KeyTokenClassifier:
+    clf = kt.KeyTokenClassifier(**options).fit(texts, labels)
+    check(clf, texts, ("attention_", "values_", "mean_attention_", "class_counts_"))
+    for text in (texts[0], texts[-1], "", kt.MASK, f"{kt.MASK * 3} {kt.MASK}", "never-seen"):
+        e = clf.explain(text)
+        assert 0 <= e.probability <= 1
+        assert np.isfinite(e.logit)
+        assert e.certificate.sentence
+        for found in (e.sufficient, e.flip, e.flip_words):
+            assert found.size == len(found.items) <= len(text)
+            assert found.status != "minimum" or found.lower == found.size
+    return clf
+
+
+# Counts --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e-30, 1e-9, 1e3, 1e6, 1e9])
+def test_counts_of_every_size(size, dtype):
+    rng = np.random.RandomState(0)
+    X = rng.randint(0, 5, (20, 6)) * size
+    check_counts(X.astype(dtype), LABELS)
+    one = rng.randint(0, 5, (20, 6)).astype(dtype)
+    one[::2, 0] = size
+    check_counts(one, LABELS)
+    check_counts(sparse.csr_matrix(one), LABELS)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0, 9), st.integers(2, 4))
+def test_counts_that_differ_by_nine_orders(seed, orders, n_classes):
+    rng = np.random.RandomState(seed)
+    X = np.floor(10 ** rng.uniform(0, orders, (12, 5))) * (rng.rand(12, 5) < 0.5)
+    check_counts(X, np.arange(12) % n_classes)
+
+
+def test_degenerate_matrices():
+    check_counts(np.zeros((20, 3)), LABELS)  # nothing to learn from
+    check_counts(np.ones((20, 3)), LABELS)  # nothing tells the classes apart
+    check_counts(np.arange(20.0)[:, None], LABELS)  # one feature: attention has no choice
+    check_counts(np.eye(2), ["a", "b"])  # one document a class
+    check_counts(np.eye(7), [f"class {i}" for i in range(7)])
+    check_counts(np.eye(20), LABELS)  # every feature in one document only
+    check_counts(np.random.RandomState(0).standard_normal((20, 4)) * 1e9, LABELS)  # either sign
+
+
+@pytest.mark.parametrize("tol", [0.04, 1e-12])
+def test_separable_data_has_a_minimum_all_the_same(tol):
+    """The loss alone would send the parameters to infinity; with the prior the run ends, and is right everywhere."""
+    X, y = np.repeat(np.eye(2), 500, axis=0), np.repeat([0, 1], 500)
+    clf = check_counts(X, y, prior=kt.Prior(tol=tol), max_iter=1000)
+    assert clf.status_.startswith("converged")
+    assert clf.score(X, y) == 1
+
+
+def test_contradictions_leave_even_odds():
+    X = np.tile([[1.0, 0.0], [0.0, 1.0]], (10, 1))
+    clf = check_counts(X, [0, 0, 1, 1] * 5)
+    assert_allclose(clf.predict_proba(X), 0.5, atol=1e-12)
+
+
+def test_an_empty_document_gets_the_odds_of_the_classes():
+    """With or without a sink, a document that says nothing is as likely as its class is frequent, or so."""
+    X, y = np.repeat(np.eye(2), [30, 10], axis=0), np.repeat([0, 1], [30, 10])
+    assert_allclose(
+        check_counts(X, y, prior=kt.Prior(sink=0)).predict_proba(np.zeros((1, 2))), [[0.75, 0.25]], atol=1e-6
+    )
+    assert check_counts(X, y).predict(np.zeros((1, 2))) == [0]
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-100, 1e-9, 0.0, 1e9, 1e100])
+def test_one_weight_unlike_the_others(size):
+    X = np.random.RandomState(0).randint(0, 5, (20, 6)) * 1.0
+    weight = np.ones(20)
+    weight[3] = size
+    clf = check_counts(X, LABELS, weight)
+    if size == 0:  # as if the document were not there
+        rest = np.arange(20) != 3
+        alone = check_counts(X[rest], np.array(LABELS)[rest])
+        assert_allclose(clf.decision_function(X), alone.decision_function(X), rtol=1e-6)
+    if size >= 1e9:
+        assert clf.predict(X)[3] == LABELS[3]
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-30, 1e12, 1e30, 1e100])
+def test_all_weights_very_small_or_large(size):
+    check_counts(np.random.RandomState(0).randint(0, 5, (20, 6)) * 1.0, LABELS, np.full(20, size))
+
+
+# The model at its limits ---------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.floats(-5e307, 5e307), min_size=3, max_size=3),
+    st.lists(st.floats(-1e150, 1e150), min_size=3, max_size=3),
+    st.sampled_from([-np.inf, -5e307, 0.0, 5e307]),
+    st.lists(st.integers(1, 10**9), min_size=3, max_size=3),
+)
+def test_scores_at_any_logits_are_means_of_the_values(a, b, log_sink, counts):
+    """A weighted mean lies between its least and its largest value, whatever the weights; the sink's value is 0."""
+    theta = Parameters(np.array(a), np.array([b]), np.zeros(1), np.zeros(1), log_sink)
+    C = sparse.csr_matrix(np.diag(np.array(counts, float)) + np.eye(3, k=1))
+    F = scores(C, theta)[0]
+    assert np.isfinite(F).all()
+    for i, f in enumerate(F):
+        voices = [b[j] for j in C[i].indices] + ([0.0] if log_sink > -np.inf else [])
+        slack = 1e-12 * max(map(abs, voices))
+        assert min(voices) - slack <= f <= max(voices) + slack
+    heard = [i for i in range(3) if len(C[i].indices) == 1 and log_sink == -np.inf]
+    assert_allclose(F[heard], [b[C[i].indices[0]] for i in heard], rtol=1e-12)
+
+
+# Texts ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels"),
+    [
+        pytest.param(["good", "bad"], ["a", "b"], id="one token, one document a class"),
+        pytest.param([f"w{i}" for i in range(40)], [f"c{i}" for i in range(40)], id="forty classes, one document each"),
+        pytest.param(["the same words"] * 20, LABELS, id="one text, both labels"),
+        pytest.param(["good film", "bad film"] * 10, ["a", "b", "b", "a"] * 5, id="contradictory duplicates"),
+        pytest.param(["", "good", "", "bad"], ["a", "a", "b", "b"], id="some are empty"),
+        pytest.param([f"{kt.MASK} good", f"bad {kt.MASK}", kt.MASK], ["a", "b", "a"], id="masks"),
+        pytest.param([f"u{i} v{i}" for i in range(300)], ["a", "b", "c"] * 100, id="every word occurs once"),
+        pytest.param(["good film"] * 500 + ["bad film"] * 500, ["a"] * 500 + ["b"] * 500, id="separable"),
+        pytest.param(["x" * 20_000, "y" * 20_000], ["a", "b"], id="very long words"),
+        pytest.param(["bad"] + ["good"] * 999, ["a"] + ["b"] * 999, id="one against 999"),
+    ],
+)
+def test_texts_of_every_kind(texts, labels):
+    check_texts(texts, labels)
+
+
+@pytest.mark.parametrize("texts", [["", "", ""], [kt.MASK, kt.MASK * 5, f"{kt.MASK} {kt.MASK}"], [" ", "\n", "\0"]])
+def test_texts_without_a_token_are_refused(texts):
+    with pytest.raises(kt.InputError, match="`texts` must hold at least one token within the limits"):
+        kt.KeyTokenClassifier().fit(texts, ["a", "b", "a"])
+
+
+@pytest.mark.parametrize("fit", [kt.KeyTokenClassifier().fit, kt.BagClassifier().fit, kt.AttentionClassifier().fit])
+def test_constant_labels_are_refused(fit):
+    X = TEXTS if isinstance(fit.__self__, kt.KeyTokenClassifier) else np.ones((20, 2))
+    with pytest.raises(kt.InputError, match="must have at least two classes"):
+        fit(X, ["same"] * 20)
+
+
+def test_a_long_text_and_many_words():
+    """A hundred thousand tokens of two words in one text; a hundred thousand different words in another."""
+    long, wide = "good plot " * 50_000, " ".join(f"w{i}" for i in range(100_000))
+    clf = check_texts([long, wide, "dull plot", "good end"], ["a", "b", "b", "a"], ngrams=(1, 1))
+    assert len(clf.vocabulary_.tokens) == 100_004
+    assert clf.predict([long]) == ["a"]
+    assert kt.KeyTokenClassifier(ngrams=(1, 1)).fit([long, wide], ["a", "b"]).predict([wide, long]).tolist() == [
+        "b",
+        "a",
+    ]
+
+
+# Bags of vectors -----------------------------------------------------------------------------------------------------
+
+
+def check_bags(bags: Any, y: Any, probe: Any = (), weight: Any = None, **options: Any) -> None:
+    clf = kt.BagClassifier(random_state=0, **options).fit(bags, y, weight)
+    check(clf, bags, ("query_", "values_"))
+    for bag in (*bags[:2], *probe):
+        e = clf.explain(bag)
+        assert np.isfinite(e.probability)
+        assert e.sufficient is not None
+        assert np.isfinite(clf.predict_proba([bag])).all()
+
+
+@pytest.mark.parametrize("features", ["rbf", "quadratic", "linear"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_vectors_of_every_size(features, scale):
+    rng = np.random.RandomState(0)
+    options = {"features": features, "scale": scale}
+    huge = [np.full((2, 3), 1e150), np.full((1, 3), -1e150)]
+    for size in SIZES:
+        check_bags([rng.standard_normal((rng.randint(1, 5), 3)) * size for _ in LABELS], LABELS, **options)
+    ordinary = [rng.standard_normal((rng.randint(1, 5), 3)) for _ in LABELS]
+    check_bags(ordinary, LABELS, probe=huge, **options)
+    check_bags([np.array([[1e149, 0, 0]]), *ordinary[1:]], LABELS, **options)  # one far from all others
+    check_bags([bag[:1] for bag in ordinary], LABELS, **options)  # one instance each
+    check_bags([np.ones((1, 3))] * 20, LABELS, **options)  # nothing tells them apart
+    check_bags([[[1.0]], [[2.0]]], ["a", "b"], **options)
+    check_bags(ordinary, LABELS, weight=np.geomspace(1e-140, 1e140, 20), **options)
+
+
+def test_vectors_beyond_the_limit_are_refused():
+    with pytest.raises(kt.InputError, match=r"`X\[0\]` must have entries up to 1e\+150; saw 1e\+200"):
+        kt.BagClassifier().fit([np.full((1, 2), 1e200), np.ones((1, 2))], ["a", "b"])
+
+
+# Refused up front
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e-30, 1e30, 1e300])
+def test_weights_that_cannot_be_added_are_refused(size):
+    rule = "`sample_weight and class_weight` must be at least 0 and add up to a number from 1e-18 to"
+    with pytest.raises(kt.InputError, match=rule):
+        kt.KeyTokenClassifier().fit(TEXTS, LABELS, np.full(20, size))
+
+
+@pytest.mark.parametrize("weights", [(0, 0), (-1, 1), (np.nan, 1), (1e300, 1)])
+def test_weights_of_classes_that_make_no_sense_are_refused(weights):
+    for clf in (kt.KeyTokenClassifier(), kt.AttentionClassifier()):
+        clf.class_weight = dict(zip(("pro", "contra"), weights, strict=True))
+        X = TEXTS if isinstance(clf, kt.KeyTokenClassifier) else np.eye(20, dtype=np.float32)
+        with pytest.raises(kt.InputError, match="`sample_weight and class_weight` must be at least 0"):
+            clf.fit(X, LABELS)
+
+
+def test_more_classes_than_fit_are_refused_with_what_they_would_take():
+    n = 100_000
+    with pytest.raises(
+        kt.InputError, match=r"must fit into the .* GB of this machine; saw 100,000 classes, 100,000 tok"
+    ):
+        kt.KeyTokenClassifier().fit([f"w{i}" for i in range(n)], [f"c{i}" for i in range(n)])
+
+
+def test_counts_beyond_the_limit_are_refused():
+    with pytest.raises(kt.InputError, match=r"`X` must have entries up to 1e\+12; saw 10000000000000\.0"):
+        kt.AttentionClassifier().fit(np.eye(20) * 1e13, LABELS)
+
+
+@pytest.mark.parametrize("name", ["ratio", "spread", "sink", "attention_penalty"])
+def test_options_beyond_the_limit_are_refused(name):
+    with pytest.raises(kt.InputError, match=rf"`{name}` must be at most 1e\+09; saw 1e\+30"):
+        kt.KeyTokenClassifier(prior=kt.Prior(**{name: 1e30})).fit(TEXTS, LABELS)

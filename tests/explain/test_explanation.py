@@ -1,0 +1,304 @@
+"""Explanations from outside: everything that is claimed is asked of `predict` itself."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import keytokens as kt
+from keytokens import text as reading
+from keytokens.text.words import normalise
+
+from ..corpus import FILLER, NEGATIVE, POSITIVE, reviews, topics
+
+OPTIONS = [
+    {},
+    {"prior": kt.Prior(sink=0)},
+    {"counts": "binary"},
+    {"counts": "log", "prior": kt.Prior(sink=0)},
+    {"ngrams": (1, 1)},
+    {"ngrams": (1, 3), "min_df": (1, 2, 2)},
+    {"ngrams": (2, 2), "min_df": 1, "prior": kt.Prior(sink=0)},
+]
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Two and four classes, under every option."""
+    made = [kt.KeyTokenClassifier(**options).fit(*reviews(150)) for options in OPTIONS]
+    return made + [kt.KeyTokenClassifier(**options).fit(*topics(150)) for options in OPTIONS[:4]]
+
+
+def is_four(clf):
+    return len(clf.classes_) > 2
+
+
+def words_of(text):
+    return [tuple(span) for span in reading.spans(text).tolist()]
+
+
+def mask(text, words, gone):
+    """The text with the words of these numbers replaced by the mask."""
+    out, at = [], 0
+    for number, (start, end) in enumerate(words):
+        out.append(text[at:start])
+        out.append(kt.MASK if number in gone else text[start:end])
+        at = end
+    return "".join([*out, text[at:]])
+
+
+def label_without(clf, text, gone_tokens):
+    """What the model says once some tokens are deleted, through the array of counts: `predict`'s own road."""
+    counts = reading.count([text], clf.vocabulary_)
+    gone = [i for i, name in enumerate(clf.vocabulary_.tokens) if name in gone_tokens]
+    dense = counts.toarray()
+    dense[:, gone] = 0
+    core = kt.AttentionClassifier(
+        **{k: v for k, v in clf.get_params(deep=False).items() if k in kt.AttentionClassifier().get_params()}
+    )
+    for name in ("classes_", "attention_", "values_", "intercept_", "empty_", "log_sink_", "_exact"):
+        setattr(core, name, getattr(clf, name))
+    core.signed_, core.n_features_in_ = False, dense.shape[1]
+    return core.predict(dense)[0]
+
+
+SHORT = st.lists(
+    st.sampled_from([*POSITIVE, *NEGATIVE, *FILLER[:4], "not", "unknownword", "!"]), min_size=1, max_size=7
+)
+
+
+@given(SHORT, st.integers(0, len(OPTIONS) - 1))
+def test_sets_hold_and_are_minimal_by_brute_force(models, words, which):
+    """Every deletion of tokens, asked of the model itself: the sets do what they say and no smaller ones do."""
+    clf, text = models[which], " ".join(words)
+    e = clf.explain(text)
+    names = list(dict.fromkeys(t.text for t in e.tokens))
+    if len(names) > 7 or not names:
+        return
+    has_sink = clf.get_params()["prior__sink"] > 0
+    outcome = {}
+    for size in range(len(names) + 1):
+        for gone in itertools.combinations(names, size):
+            if size < len(names) or has_sink:
+                outcome[frozenset(gone)] = label_without(clf, text, set(gone))
+    flips = [len(gone) for gone, label in outcome.items() if label != e.label]
+    if flips:
+        assert e.flip.size == min(flips)
+        assert outcome[frozenset(item.text for item in e.flip)] == e.flip.label_after != e.label
+    else:
+        assert e.flip.status == "none"
+        assert len(e.flip) == 0
+
+    def is_sufficient(kept):
+        return all(label == e.label for gone, label in outcome.items() if not gone & kept)
+
+    least = 0 if has_sink else 1
+    sizes = [
+        k for k in range(least, len(names) + 1) if any(is_sufficient(set(c)) for c in itertools.combinations(names, k))
+    ]
+    assert e.sufficient.size == sizes[0]
+    assert is_sufficient({item.text for item in e.sufficient})
+
+
+@given(SHORT, st.integers(0, len(OPTIONS) - 1))
+def test_word_sets_against_all_maskings(models, words, which):
+    """Masking in the string with `keytokens.MASK`: the claims in words are claims about texts."""
+    clf, text = models[which], " ".join(words)
+    e = clf.explain(text)
+    places = words_of(text)
+    if not e.tokens:
+        return
+    has_sink = clf.get_params()["prior__sink"] > 0
+    masks = [frozenset(c) for k in range(len(places) + 1) for c in itertools.combinations(range(len(places)), k)]
+    predicted = dict(zip(masks, clf.predict([mask(text, places, gone) for gone in masks]).tolist(), strict=True))
+    known = {m: bool(clf.explain(mask(text, places, m)).tokens) for m in masks}
+    flips = [m for m in masks if predicted[m] != e.label and (known[m] or has_sink)]
+    found = e.flip_words
+    assert found.unit == "words"
+    if not flips:
+        assert found.status == "none"
+    else:
+        smallest = min(map(len, flips))
+        assert found.lower <= smallest <= found.size
+        if found.status == "minimum":
+            assert found.size == smallest
+        gone = frozenset(places.index((item.start, item.end)) for item in found)
+        assert predicted[gone] == found.label_after != e.label
+    kept = {places.index((item.start, item.end)) for item in e.sufficient_words}
+    allowed = [m for m in masks if not m & kept and (known[m] or has_sink)]
+    assert all(predicted[m] == e.label for m in allowed)
+
+
+def test_raw_counts_give_minima_in_words(models):
+    for clf in (models[0], models[1], models[5]):
+        for text in reviews(20, seed=8)[0]:
+            e = clf.explain(text)
+            assert e.flip_words.status in ("minimum", "none")
+            assert e.sufficient_words.status == "minimum"
+
+
+def test_the_mask_in_the_string_is_the_mask_in_the_counts(models):
+    """For n = 1, 2, 3: masking a word removes every n-gram that touches it and makes no new one."""
+    for clf in models:
+        texts = topics(10, seed=3)[0] if is_four(clf) else reviews(10, seed=3)[0]
+        for text in texts:
+            places = words_of(text)
+            for gone in range(len(places)):
+                full = reading.count([text], clf.vocabulary_).toarray()[0]
+                found = clf.explain(text).document
+                for first, size, token in zip(found.first, found.size, found.token, strict=True):
+                    if first <= gone < first + size:
+                        full[clf.vocabulary_.tokens.index(found.names[token])] -= 1
+                masked = reading.count([mask(text, places, {gone})], clf.vocabulary_).toarray()[0]
+                np.testing.assert_array_equal(full, masked)
+
+
+def test_contributions_add_up_and_spans_are_right(models):
+    for clf in models:
+        texts = topics(20, seed=4)[0] if is_four(clf) else reviews(20, seed=4)[0]
+        F = np.atleast_2d(clf.decision_function(texts).T).T
+        for i, text in enumerate(texts):
+            e = clf.explain(text)
+            total = sum(t.contribution for t in e.tokens) + e.sink
+            assert total == pytest.approx(e.logit, abs=1e-12)
+            assert e.logit == (F[i, 0] if not is_four(clf) else F[i].max())  # to the bit
+            assert e.label == clf.predict([text])[0]
+            assert e.probability == clf.predict_proba([text]).max()
+            attention = sum(t.attention for t in e.tokens) + e._attention[1]
+            assert attention == pytest.approx(1, abs=1e-12)
+            assert [(t.start, t.end) for t in e.tokens] == sorted((t.start, t.end) for t in e.tokens)
+            for t in e.tokens:
+                words = [normalise(text[a:b]) for a, b in words_of(text) if t.start <= a and b <= t.end]
+                assert " ".join(words) == t.text
+
+
+def test_selected_tokens_hold_half_of_the_attention(models):
+    e = models[1].explain(" ".join(reviews(5)[0]))
+    by_token = {}
+    for t in e.tokens:
+        by_token.setdefault(t.text, [0.0, t.selected])[0] += t.attention
+    chosen = sorted((a for a, selected in by_token.values() if selected), reverse=True)
+    others = [a for a, selected in by_token.values() if not selected]
+    assert sum(chosen) >= 0.5
+    assert sum(a for a in chosen if a > chosen[-1] * (1 + 1e-9)) < 0.5
+    assert max(others) <= chosen[-1] * (1 + 1e-9)
+
+
+def test_ranges_of_the_certificate(models):
+    """Random deletions outside the sufficient set, and of at most m tokens, stay within the proved ranges."""
+    rng = np.random.RandomState(0)
+    for clf in (models[0], models[1], models[7]):
+        texts = topics(5, seed=6)[0] if is_four(clf) else reviews(5, seed=6)[0]
+        for text in texts:
+            e = clf.explain(text)
+            c, d = e.certificate, e.document
+            low, high = c.keeping
+            kept = {item.text for item in e.sufficient}
+            W = np.exp(d.log_weight)
+            w0 = np.exp(d.sink_log_weight)
+            label = d.classes.index(e.label)
+            for _ in range(100):
+                gone = rng.rand(len(W)) < rng.rand()
+                m = int(gone.sum())
+                if gone.all() and not w0:
+                    continue
+                total = W[~gone].sum() + w0
+                F = (W[~gone] @ d.values[~gone] + w0 * d.sink_values) / total
+                P = np.exp(F - F.max())
+                p = P[label] / P.sum()
+                if not kept & {name for name, g in zip(d.names, gone, strict=True) if g}:
+                    assert low - 1e-12 <= p <= high + 1e-12
+                for most, (least, greatest) in c.deleting.items():
+                    if m <= most:
+                        assert least - 1e-12 <= p <= greatest + 1e-12
+
+
+NO_SINK = {"prior": kt.Prior(sink=0)}
+SENTENCES = [
+    (
+        {"prior": kt.Prior(sink=0)},
+        "great",
+        "1 of 1 token fixes the label: whatever other tokens are deleted, it stays 'pos'",
+    ),
+    (NO_SINK, "great", "No deletion that leaves a known token changes the label."),
+    (NO_SINK, "zzz", "The text has no known token: the label is the most frequent one."),
+    ({}, "", "The text has no known token: the intercept alone decides."),
+]
+
+
+@pytest.mark.parametrize(("options", "text", "sentence"), SENTENCES)
+def test_sentences_of_short_texts(options, text, sentence):
+    clf = kt.KeyTokenClassifier(**options).fit(*reviews())
+    assert sentence in clf.explain(text).certificate.sentence
+
+
+def test_sentences_of_ordinary_texts(models):
+    e = models[0].explain("a great superb funny film with a dull awful end")
+    s = e.certificate.sentence
+    assert f"{e.sufficient.size} of {e.certificate.tokens} tokens fix" in s
+    assert f"its probability stays at least {np.floor(e.certificate.keeping[0] * 100) / 100:.2f}." in s
+    assert f"makes it 'neg' (the probability of 'pos' is then {e.certificate.probability_after_flip:.2f})." in s
+    assert s.endswith("Deletions only: nothing is said of added or replaced words.")
+    assert e.certificate.probability_after_flip <= 0.5
+    four = models[7].explain("ball team market stock bank vote goal")
+    assert four.sufficient.status in ("minimum", "subset-minimal")
+
+
+def test_order_scaling_and_shift_change_no_set(models):
+    """Without a sink: repeating a text, or shifting all attention logits, leaves every set as it is."""
+    clf = models[1]
+    text = "a great superb funny film . with a dull awful end"
+    plain = clf.explain(text)
+    twice = clf.explain(f"{text} {kt.MASK} {text}")
+    for name in ("sufficient", "flip"):
+        assert [i.text for i in getattr(plain, name)] == [i.text for i in getattr(twice, name)]
+    assert twice.logit == pytest.approx(plain.logit, abs=1e-12)
+
+
+def test_json_round_trip(models):
+    for clf in (models[0], models[7]):
+        record = clf.explain("great ball dull market\x00 \ud800 <b>").to_dict()
+        assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+def test_sets_are_sequences(models):
+    e = models[0].explain("great great dull film")
+    assert list(e.sufficient) == list(e.sufficient[:])
+    assert e.sufficient[0].spans == ((0, 5), (6, 11))
+    assert (e.sufficient[0].start, e.sufficient[0].end) == (0, 5)
+    assert "Explanation('pos'" in repr(e)
+
+
+def test_refusals(models):
+    with pytest.raises(kt.InputError, match=r"explain: `text` must be one string; saw \['a'\]\."):
+        models[0].explain(["a"])
+
+
+def test_tokens_are_rows_and_arrays(models):
+    """Rows are made when one is read; the arrays hold the same figures."""
+    for clf in models:
+        uses = clf.explain("a great film, not an awful one; great!").tokens
+        assert len(uses) == len(uses.start)
+        assert "_made" not in vars(uses)
+        for name in ("start", "end", "attention", "value", "contribution", "selected"):
+            assert [getattr(row, name) for row in uses] == getattr(uses, name).tolist()
+        assert [row.text for row in uses] == uses.text
+        assert uses[-1:] == tuple(uses)[-1:]
+        assert uses == tuple(uses)
+        assert pickle.loads(pickle.dumps(uses)) == tuple(uses)
+
+
+def test_items_are_made_when_they_are_read(models):
+    found = models[0].explain("a great film, not an awful one; great!").sufficient
+    assert len(found) == found.size > 0
+    assert "_made" not in vars(found.items)
+    assert found[0] == found.items[0]
+    assert found == replace(found, items=tuple(found))
+    assert hash(found) == hash(replace(found, items=tuple(found)))

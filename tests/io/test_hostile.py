@@ -1,0 +1,241 @@
+"""Tables made by somebody who means harm: what was found, one test each (see docs/reliability.md)."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import tracemalloc
+import zlib
+from datetime import UTC, datetime
+
+import pytest
+
+from keytokens import DataError, OutputError
+from keytokens.io import labels_of, read_batches, read_table, reading, sources, write_table
+from keytokens.io import parquet as parquet_reading
+
+
+def put(folder, name, content):
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(folder / name)
+
+
+def refused(source, why):
+    for read in (read_table, lambda source: list(read_batches(source))):
+        with pytest.raises(DataError, match=why) as error:
+            read(source)
+        assert str(error.value).isprintable()
+        assert len(str(error.value)) < 2000
+
+
+@pytest.mark.parametrize("label", ["--5", "-0", "007", "9" * 5000, "9" * 19, "-", "٣"])
+def test_labels_that_only_look_like_numbers(tmp_path, label):
+    table = read_table(put(tmp_path, "t.csv", f"text,label\na,{label}\nb,1\n"))
+    assert labels_of(table, "label") == [label, "1"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_line_without_end(tmp_path, monkeypatch, kind):
+    """A compressed file of a few kilobytes may hold a line that fills any memory: it is read so far and no further."""
+    monkeypatch.setattr(sources, "LONGEST", 1 << 20)
+    head = b"text,label\n" if kind == "csv" else b'{"text": "a"}\n'
+    deflate = zlib.compressobj(9, wbits=31)
+    packed = deflate.compress(head) + b"".join(deflate.compress(b"x" * (1 << 20)) for _ in range(64)) + deflate.flush()
+    source = put(tmp_path, f"t.{kind}.gz", packed)
+    tracemalloc.start()
+    try:
+        refused(source, "line 2: a line may have 1,048,576 bytes; saw more")
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_lines_of_old_macs_are_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "LONGEST", 1 << 16)
+    source = put(tmp_path, "t.csv", "text,label\r" + "some words,1\r" * 20_000)
+    assert len(read_table(source)) == 20_000
+
+
+def test_a_quote_that_is_never_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "LONGEST", 1 << 16)
+    refused(put(tmp_path, "t.csv", 'text,label\n"a' + "b\n" * 100_000), "not valid CSV: field larger than field limit")
+
+
+def test_white_space_without_end(tmp_path):
+    """It was gathered in memory and looked through again from the beginning with every piece."""
+    deflate = zlib.compressobj(9, wbits=31)
+    packed = b"".join(deflate.compress(b" " * (1 << 20)) for _ in range(40)) + deflate.flush()
+    refused(put(tmp_path, "t.csv.gz", packed), "it begins with 1,048,576 blank bytes")
+
+
+def test_rows_without_a_field(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_BARE", 1000)
+    refused(put(tmp_path, "t.jsonl", "{}\n" * 5000), "the first 1,000 rows have no field at all")
+
+
+def test_a_field_of_its_own_for_each_row(tmp_path, monkeypatch):
+    """A million rows with a million fields are a million million cells, nearly all of them holes."""
+    monkeypatch.setattr(reading, "_CELLS", 1 << 20)
+    lines = "".join(f'{{"k{i}": 1}}\n' for i in range(2000))
+    refused(put(tmp_path, "t.jsonl", lines), "a table of .* cells must have a value in one of 100")
+    monkeypatch.setattr(reading, "_CELLS", 10)
+    assert len(read_table(put(tmp_path, "t.jsonl", '{"a": 1}\n' * 50 + '{"b": 1}\n'))) == 51
+
+
+def test_many_columns_the_last_of_them_twice(tmp_path):
+    """Each name was counted among all: the square of the header's length."""
+    names = [f"c{i}" for i in range(100_000)]
+    source = put(tmp_path, "t.csv", ",".join([*names, names[-1]]) + "\n")
+    refused(source, "column names must differ; saw 'c99999' twice")
+
+
+@pytest.mark.parametrize("value", ["[" * 60 + "]" * 60, '{"a":' * 60 + "1" + "}" * 60, "[" * 100_000])
+def test_values_inside_of_values(tmp_path, value):
+    why = "line 1: (values may lie 50 deep|must be one JSON object)"
+    refused(put(tmp_path, "t.jsonl", f'{{"text": {value}}}\n'), why)
+
+
+def test_brackets_in_a_text_are_not_depth(tmp_path):
+    table = read_table(put(tmp_path, "t.jsonl", json.dumps({"text": "[" * 500, "n": [[1]] * 100}) + "\n"))
+    assert table.columns["text"] == ["[" * 500]
+
+
+def test_long_names_make_no_long_message(tmp_path):
+    from keytokens.io.table import guess_columns
+
+    table = read_table(put(tmp_path, "t.csv", ",".join(f"{i}" * 2000 for i in range(200)) + "\n" + "," * 199 + "\n"))
+    for text in (None, "x" * 5000):
+        with pytest.raises(DataError) as error:
+            guess_columns(table, text, None)
+        assert len(str(error.value)) < 2000
+
+
+# ---- compressed
+
+
+def greedy_xz(exponent: int) -> bytes:
+    """A small .xz file whose header asks for a dictionary of 2^exponent bytes, with the right checksum."""
+    packed = bytearray(lzma.compress(b"text,label\na,b\n", preset=0))
+    size = (packed[12] + 1) * 4
+    assert packed[14:16] == b"\x21\x01"
+    packed[16] = 2 * (exponent - 12)
+    packed[12 + size - 4 : 12 + size] = zlib.crc32(packed[12 : 12 + size - 4]).to_bytes(4, "little")
+    return bytes(packed)
+
+
+def test_an_archive_that_asks_for_gigabytes(tmp_path):
+    assert len(read_table(put(tmp_path, "t.csv.xz", greedy_xz(26)))) == 1
+    refused(put(tmp_path, "t.csv.xz", greedy_xz(31)), "cannot be read: memory usage limit exceeded")
+
+
+def test_archives_one_behind_the_other(tmp_path):
+    """With padding between them, as the format allows; the same as with one."""
+    content = b"text,label\n" + b"a b,c\n" * 9_000
+    parts = [content[at : at + 17_000] for at in range(0, len(content), 17_000)]
+    source = put(tmp_path, "t.csv.xz", (b"\0" * 8).join(map(lzma.compress, parts)) + b"\0" * 12)
+    assert len(read_table(source)) == 9_000
+    whole = lzma.compress(content)
+    refused(put(tmp_path, "t.csv.xz", whole[:-20]), "compressed file ended before")
+    refused(put(tmp_path, "t.csv.xz", whole + b"rubbish"), "cannot be read")
+
+
+# ---- Parquet
+
+
+def parquet_file(folder, columns, **options):
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table(columns), folder / "t.parquet", **options)
+    return str(folder / "t.parquet")
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_one_text_a_thousand_times(tmp_path, monkeypatch, typed):
+    """Twenty kilobytes that say "the first text again": batch by batch they are read, as a whole they are refused."""
+    import pyarrow
+
+    text = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 4000, "int32"), ["x" * 10_000])
+    source = parquet_file(tmp_path, {"text": text}, store_schema=typed)
+    monkeypatch.setattr(parquet_reading, "_HELD", 1 << 20)
+    monkeypatch.setattr(parquet_reading, "_WHOLE", 1 << 20)
+    sizes = [len(batch) for batch in read_batches(source)]
+    assert sum(sizes) == 4000
+    assert max(sizes) <= 105
+    monkeypatch.setattr(parquet_reading, "_SWELLING", 100)
+    with pytest.raises(DataError, match="bytes would become 40,000,000 bytes of text"):
+        read_table(source)
+
+
+def test_rows_keep_their_numbers_where_batches_are_cut(tmp_path, monkeypatch):
+    columns = {"text": [f"{i}" * 50 for i in range(100)], "n": list(range(100))}
+    source = parquet_file(tmp_path, columns, row_group_size=7)
+    whole = read_table(source)
+    monkeypatch.setattr(parquet_reading, "_HELD", 256)
+    pieces = list(read_batches(source, rows=20))
+    assert [value for piece in pieces for value in piece.columns["text"]] == whole.columns["text"]
+    assert [piece.place(i) for piece in pieces for i in range(len(piece))] == [f"row {i + 1}" for i in range(100)]
+
+
+def test_a_row_that_is_too_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_reading, "LONGEST", 1000)
+    refused(parquet_file(tmp_path, {"text": ["a", "b" * 1001]}), "row 2: the texts of a row may have 1,000 bytes")
+
+
+def test_no_more_is_asked_for_than_there_is():
+    """A file that declares gigabytes would make Python reserve them before it reads."""
+
+    class Watching(io.BytesIO):
+        asked = 0
+
+        def read(self, size=-1):
+            self.asked = max(self.asked, size)
+            return super().read(size)
+
+    file = Watching(b"0123456789")
+    bounded = parquet_reading._Bounded(file, 10)
+    bounded.seek(4)
+    assert bounded.read(1 << 60) == b"456789"
+    assert bounded.read() == b""
+    assert file.asked == 6
+
+
+def test_texts_that_are_no_text(tmp_path):
+    import pyarrow
+
+    bad = pyarrow.Array.from_buffers(
+        pyarrow.string(), 1, [None, pyarrow.py_buffer(bytes([0, 0, 0, 0, 2, 0, 0, 0])), pyarrow.py_buffer(b"\xff\x1b")]
+    )
+    refused(parquet_file(tmp_path, {"text": bad}), "not a valid Parquet file")
+
+
+def test_dates_as_json_lines(tmp_path):
+    when = datetime(2020, 2, 2, tzinfo=UTC)
+    source = parquet_file(tmp_path, {"text": ["a"], "when": [when], "raw": [b"\xff"]})
+    write_table(str(tmp_path / "out.jsonl"), read_table(source).columns)
+    assert json.loads((tmp_path / "out.jsonl").read_text())["when"] == str(when)
+
+
+def test_a_page_that_declares_more_than_there_is(tmp_path, monkeypatch):
+    """As many values as memory has no room for, in a file of some hundred bytes."""
+    import pyarrow
+
+    def batches(*given):
+        raise pyarrow.ArrowMemoryError("malloc of size 4294976000 failed")
+
+    source = parquet_file(tmp_path, {"text": ["a"]})
+    monkeypatch.setattr(parquet_reading, "_batches", batches)
+    refused(source, "t.parquet: asks for more memory than there is: malloc of size 4294976000 failed. Cure: ")
+
+
+def test_half_characters_to_parquet(tmp_path):
+    with pytest.raises(OutputError, match="cannot write") as error:
+        write_table(str(tmp_path / "out.parquet"), {"text": ["\ud800"]})
+    assert str(error.value).isprintable()
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_compressed_file_with_rubbish_behind_it(tmp_path):
+    refused(put(tmp_path, "t.csv.gz", gzip.compress(b"a,b\n1,2\n") + b"rubbish"), "cannot be read")

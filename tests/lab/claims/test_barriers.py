@@ -1,0 +1,75 @@
+"""The claims about the barrier notice broken formulas; the barrier is about the start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from keytokens.lab.claims.embeddings import barriers
+from keytokens.lab.claims.embeddings.data import alternative_loss, barrier, loss_of_selection
+from keytokens.lab.claims.embeddings.stages import loss
+
+from .broken import fails
+
+# Broken formulas -----------------------------------------------------------------------------------------------------
+
+
+def test_the_closed_form_counts_tokens(monkeypatch):
+    true = barriers.closed_form
+    monkeypatch.setattr(barriers, "closed_form", lambda data, E, v, eta: true(data, E, v, 2 * eta))
+    assert fails("te.unbalanced-form", 5)
+
+
+@pytest.mark.parametrize("factor", [0.9, 0.5])
+def test_a_smaller_step_is_not_sufficient(monkeypatch, factor):
+    true = barriers.sufficient_step
+    monkeypatch.setattr(barriers, "sufficient_step", lambda *at: factor * true(*at))
+    assert fails("te.sufficient-step", 20)
+
+
+def test_negative_documents_pay_log_2(monkeypatch):
+    monkeypatch.setattr(barriers, "alternative_loss", lambda data, b: 0.9 * alternative_loss(data, b))
+    assert fails("te.alternative-optimum", 1)
+
+
+def test_a_start_is_below_the_barrier():
+    """Without following the flow."""
+    assert all(barriers._BELOW.holds(barriers._guarded(np.random.default_rng(seed))) for seed in range(100))
+
+
+# What the claims rest on ---------------------------------------------------------------------------------------------
+
+
+def test_the_bad_optimum_is_above_the_barrier_and_the_good_one_below():
+    bad = barriers._trapped()
+    data, b = bad.data, bad.step.b
+    assert bad.left_out == 10
+    assert loss_of_selection(data, b, data.important) < alternative_loss(data, b)
+    assert bad.run.loss == pytest.approx(alternative_loss(data, b), abs=1e-9)
+    assert loss(data, bad.step.E, bad.start, bad.step.start.v) > barrier(data, b)
+    good = barriers._trapped(c=0.0)
+    assert good.left_out == 0
+    assert good.run.loss == pytest.approx(loss_of_selection(data, b, data.important), abs=1e-9)
+
+
+def test_negative_tokens_are_no_neighbours_in_the_bad_optimum():
+    """Their score is the larger one, so they must stay off the margin: this is what makes it an optimum."""
+    bad = barriers._trapped()
+    solution = bad.run.solution
+    negative = np.flatnonzero(bad.data.kinds < 0)
+    tight = {loser for _, loser in solution.support_tokens}
+    assert not tight & set(negative.tolist())
+
+
+def test_the_barrier_of_several_classes():
+    """The least loss over all ways to leave out one important token, attention on any mixture of the others."""
+    one = barriers._many_classes(np.random.default_rng(4))
+    b, y = one.E @ one.v.T, one.data.y
+    rng, least = np.random.default_rng(5), np.inf
+    for i, counts in enumerate(one.data.counts.toarray()):
+        others = np.setdiff1d(np.flatnonzero(counts), one.data.important[i])
+        for mixture in rng.dirichlet(np.ones(len(others)), 50):
+            f = mixture @ b[others]
+            least = min(least, np.log(np.exp(f - f[y[i]]).sum()) / len(y))
+    assert one.barrier <= least + 1e-12
+    assert one.barrier == pytest.approx(np.log(one.data.K) / len(y), rel=1e-9)  # irrelevant tokens have no values here

@@ -1,0 +1,119 @@
+"""The claims about the flow notice broken formulas; ties are needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from keytokens.lab.claims.embeddings import flows
+from keytokens.lab.claims.embeddings.data import Documents
+from keytokens.lab.claims.embeddings.stages import Run, Start, small_enough
+from keytokens.lab.problems.geometry import misalignment
+from keytokens.lab.problems.losses import Scaled
+from keytokens.lab.svm import MarginProblem, solve
+
+from .broken import fails
+
+# Broken formulas -----------------------------------------------------------------------------------------------------
+
+
+def test_a_factor_in_the_pull(monkeypatch):
+    true = flows.token_pulls
+    monkeypatch.setattr(flows, "token_pulls", lambda *at: 2 * true(*at))
+    assert fails("te.p-gradient", 3)
+
+
+def test_a_sign_in_the_pull_of_one_token(monkeypatch):
+    true = flows.token_pull
+
+    def turned(*at):
+        pull = true(*at)
+        return Scaled(-pull.array, pull.log_scale)
+
+    monkeypatch.setattr(flows, "token_pull", turned)
+    assert fails("te.divergence", 3)
+
+
+def test_the_best_tokens_are_not_always_selected(monkeypatch):
+    """The limit is the max-margin direction of what is selected: on labels by coin that is not the best token."""
+    monkeypatch.setattr(Run, "sets", property(lambda self: [[int(s)] for s in self.best]))
+    assert fails("te.max-margin", 20)
+
+
+def test_a_tie_is_an_equality(monkeypatch):
+    """Without it, token 0 wins wherever it occurs."""
+
+    def untied(documents, E):
+        return solve(MarginProblem.from_vocabulary(E, documents.counts, [[row.min()] for row in documents.tokens]))
+
+    monkeypatch.setattr(flows, "_with_tie", untied)
+    assert fails("te.ties", 6)  # the wrong norms lead some of the paths where they are lost
+
+
+@pytest.mark.parametrize(
+    "where, name, change",
+    [
+        (flows, "loss_of_selection", lambda f: lambda *at: 1.001 * f(*at)),
+        (Run, "misalignment", lambda f: lambda self, k=-1: f(self, k) ** 1.01),
+        (Run, "margin_ratio", lambda f: lambda self, k=-1: f(self, k) - 1e-4),
+    ],
+)
+def test_rates_and_limits(monkeypatch, where, name, change):
+    monkeypatch.setattr(where, name, change(getattr(where, name)))
+    assert fails("te.rates", 2)
+
+
+# Instances meet the hypotheses ----------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_the_token_that_should_lead_does(seed):
+    one = flows._dominant(np.random.default_rng(seed))
+    assert flows._LARGEST.holds(one)
+    assert flows._ROOM.holds(one)
+
+
+def test_a_start_is_made_smaller_only_where_it_must_be():
+    start = Start(np.full((2, 3), 8.0), np.full(3, 8.0), np.ones(3))
+    assert small_enough(start, lambda start: True) is start
+    halved = small_enough(start, lambda start: start.E.max() < 1.5)
+    assert_allclose(halved.E, 1.0)
+    assert_allclose(halved.p, 1.0)
+    assert halved.v is start.v
+
+
+@pytest.mark.parametrize("slack, norms", [(0.05, flows.FAR), (0.005, (1e4, 1e5))])
+def test_a_row_that_is_nearly_on_the_margin_is_followed_farther(slack, norms):
+    """Tokens 1, 0 and -slack on a line: token 0 wins both documents, and the second row has that slack."""
+    documents = Documents.of([[0, 1], [0, 2]], [1, 1], 3)
+    one = flows.Frozen(documents, np.array([[1.0, 0.0], [0.0, 0.0], [-slack, 0.0]]), np.array([1.0, 0.0]), np.zeros(2))
+    assert flows._far_enough(one).norms == norms
+
+
+# What the claims rest on ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ties_need_equalities(seed):
+    """Without the equality, with whichever of the two tokens is ahead, the direction is another one."""
+    one = flows._tied(np.random.default_rng(seed))
+    chord = one.run.states[-1].p - one.run.states[-2].p
+    ahead = 0 if (one.run.problem.embeddings @ one.run.states[-1].p)[0] > 0 else 1
+    alone = [ahead if {0, 1} <= set(row.tolist()) else int(row.min()) for row in one.documents.tokens]
+    other = solve(MarginProblem.from_vocabulary(one.run.problem.embeddings, one.documents.counts, alone))
+    assert flows._off_tied(one) < 5e-3 < misalignment(chord, other.p)
+    assert [len(tokens) for tokens in one.run.sets[:2]] == [2, 2]
+
+
+def test_the_least_pull_is_a_lower_bound_at_the_start():
+    one = flows._dominant(np.random.default_rng(2))
+    assert flows._LARGEST.holds(one)
+    p = np.zeros(one.step.E.shape[1])
+    pull = flows.token_pull(one.step.documents, one.step.E, one.step.start.v, p, one.token)
+    plain = flows.token_pulls(one.step.documents, one.step.E, one.step.start.v, p)[one.token]
+    assert_allclose(pull.plain, plain, rtol=1e-12)
+    assert flows._log_least_pull(one, p) < pull.log < flows._log_least_pull(one, p) + 20

@@ -1,0 +1,111 @@
+"""The claims about attention by a matrix notice a spoilt formula; their constructions by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from keytokens.lab.claims.claim import judge
+from keytokens.lab.claims.matrices import margins as matrix_margins
+from keytokens.lab.claims.matrices import several as kept_tokens
+from keytokens.lab.claims.matrices import training as matrix_training
+from keytokens.model.ragged import Bags
+
+from .broken import fails
+
+
+def test_spoilt_construction(monkeypatch):
+    honest = matrix_margins._constructed
+    monkeypatch.setattr(matrix_margins, "_constructed", lambda x: 1.01 * honest(x))
+    assert fails(matrix_margins.FEASIBLE)
+
+
+def test_spoilt_shape_of_the_frobenius_solution(monkeypatch):
+    honest = matrix_margins.solve_matrix
+    monkeypatch.setattr(matrix_margins, "solve_matrix", lambda problem: _turned(honest(problem)))
+    assert fails(matrix_margins.FROBENIUS)
+
+
+def _turned(solution):
+    """A little of every direction added: no longer in the span of the queries."""
+    return replace(solution, p=solution.p + 1e-5 * solution.norm)
+
+
+def test_spoilt_shape_of_the_nuclear_solution(monkeypatch):
+    honest = matrix_margins.solve_nuclear
+    monkeypatch.setattr(matrix_margins, "solve_nuclear", lambda *given: _tilted(honest(*given)))
+    assert fails(matrix_margins.THIN)
+
+
+def _tilted(found):
+    return replace(found, W=found.W + 1e-5 * found.norm)
+
+
+def test_runs_that_do_not_end(monkeypatch):
+    """After a few steps nothing has saturated, and more dimensions have no advantage."""
+    honest = matrix_training.sphere_ends
+    monkeypatch.setattr(matrix_training, "sphere_ends", lambda n, T, d, seeds: honest(n, T, d, seeds, 5))
+    assert fails(matrix_training.GLOBAL)
+
+
+@pytest.mark.parametrize("change", [{"W": 1.001}, {"lam": 0.0}, {"W": 0.999}])
+def test_spoilt_certificate(monkeypatch, change):
+    honest = matrix_margins.solve_nuclear
+
+    def spoilt(*given):
+        found = honest(*given)
+        return replace(found, **{name: factor * getattr(found, name) for name, factor in change.items()})
+
+    monkeypatch.setattr(matrix_margins, "solve_nuclear", spoilt)
+    assert fails(matrix_margins.NUCLEAR)
+
+
+def test_swapped_norms_are_noticed(monkeypatch):
+    honest = matrix_training._distances
+    monkeypatch.setattr(matrix_training, "_distances", lambda p, one: honest(p, one)[::-1])
+    assert fails(replace(matrix_training.NORMS, known=matrix_training.NORMS.known[:1], counters=()))
+
+
+def test_spoilt_finite_part(monkeypatch):
+    honest = kept_tokens.multi_token_svm
+
+    def spoilt(*given):
+        found = honest(*given)
+        return replace(found, finite=1.01 * found.finite)
+
+    monkeypatch.setattr(kept_tokens, "multi_token_svm", spoilt)
+    assert fails(kept_tokens.FINITE)
+
+
+def test_a_worse_prediction_is_noticed(monkeypatch):
+    honest = kept_tokens._endings(4, 125)
+    monkeypatch.setattr(kept_tokens, "_endings", lambda d, draws: [replace(one, both=one.one) for one in honest])
+    assert fails(kept_tokens.SEVERAL)
+
+
+def test_too_few_runs_are_noticed(monkeypatch):
+    honest = kept_tokens._endings(4, 125)
+    monkeypatch.setattr(kept_tokens, "_endings", lambda d, draws: honest[:5])
+    assert judge(kept_tokens.SEVERAL).failures == ("the hypotheses hold on 0 of 2 known instances",)
+
+
+def test_the_constructed_matrix_has_equal_margins():
+    """Two inputs along the axes: W z_i = w_i, margins of 1."""
+    wanted = matrix_margins.Wanted(
+        Bags.of([[[2.0, 0.0], [0.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]), np.eye(2), np.array([0, 0])
+    )
+    assert_allclose(matrix_margins._constructed(wanted), np.diag([0.5, 0.25]))
+    assert matrix_margins._feasibility(wanted) < 1e-12
+
+
+def test_feasibility_fails_below_the_threshold():
+    """Ten tokens on a line, a middle one wanted: d = 1 < T - 1."""
+    wanted = matrix_margins.Wanted(Bags.of([np.arange(10.0)[:, None]]), np.ones((1, 1)), np.array([4]))
+    assert not matrix_margins.TOKENS.holds(wanted)
+    assert wanted.frobenius is None
+    assert wanted.nuclear is None
+    assert matrix_training._distances(np.ones(1), wanted) == (np.inf, np.inf)
+    assert matrix_training._apart(wanted) == 0

@@ -1,0 +1,104 @@
+"""The helpers of the claims on mirror descent by other roads, and claims that notice a spoilt formula."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from keytokens.base.errors import InputError
+from keytokens.lab.claims import instances as races
+from keytokens.lab.claims.instances import cross_spheres
+from keytokens.lab.claims.matrices import mirrors
+from keytokens.lab.descent import MirrorDescent, Normalised, run
+from keytokens.lab.problems.geometry import divergence, norm
+from keytokens.lab.problems.mirror_runs import STEPS, Many, divergences, joint_target, two_inputs
+
+from .broken import fails
+
+
+@pytest.fixture(scope="module")
+def problems():
+    return [cross_spheres(np.random.default_rng(seed), 3, 4, 3) for seed in range(3)]
+
+
+@pytest.mark.parametrize("q", [1.5, 3.0])
+@pytest.mark.parametrize("floor", [0.0, 1e-3])
+def test_many_runs_are_each_by_itself(problems, q, floor):
+    start = np.random.default_rng(0).normal(size=(3, 9))
+    early, late = Many.of(problems).descend(q, [7, 60], start, floor=floor)
+    for k, problem in enumerate(problems):
+        method = MirrorDescent(problem, Normalised(0.1, floor=floor), q=q)
+        for seen, steps in ((early, 7), (late, 60)):
+            alone = run(method, start[k].reshape(3, 3), steps).state.p
+            assert_allclose(seen[k], alone.ravel(), rtol=1e-9, atol=1e-12)
+
+
+def test_targets_are_of_what_a_run_selects(problems):
+    many = Many.of(problems)
+    (W,) = many.descend(2.0, [300], np.zeros((3, 9)))
+    targets = many.targets(W, list(STEPS))
+    for k, row in enumerate(targets):
+        assert [found.q for found in row] == list(STEPS)
+        keys = problems[k].keys
+        assert keys.argmax(keys.rows @ row[1].p).tolist() == keys.argmax(keys.rows @ W[k]).tolist()
+    away = divergences(targets, W, 2.0)
+    assert away.shape == (3, 3)
+    assert away[1, 2] == pytest.approx(divergence(targets[1][2].p, W[1], 2.0))
+
+
+def test_two_inputs_in_the_plane():
+    """Two rows and two unknowns: v solves both label equations, whatever the norm, where both are tight."""
+    problem = two_inputs()
+    found = joint_target(problem, [1, 0], 1.75)
+    rows = problem.labels[:, None] * np.array([[1.4, 2.1], [0.4, -2.2]])
+    both = np.linalg.solve(rows, np.ones(2))
+    assert norm(found.head.p, 1.75) <= norm(both, 1.75) + 1e-12
+    W = found.attention.p.reshape(2, 2)
+    X, Z = problem.values.rows.reshape(2, 3, 2), problem.queries
+    margins = [(X[i, a] - X[i, t]) @ W @ Z[i] for i, a in ((0, 1), (1, 0)) for t in range(3) if t != a]
+    assert min(margins) == pytest.approx(1, abs=1e-9)
+    assert_allclose(found.divergences((found.head.p, W)), 0, atol=1e-15)
+
+
+def test_bad_numbers(problems):
+    for q, eta, floor, why in ((1.0, 0.1, 0.0, "`q`"), (2.0, 0.0, 0.0, "`eta`"), (2.0, 0.1, -1.0, "`floor`")):
+        with pytest.raises(InputError, match=f"Many.descend: {why} must be"):
+            Many.of(problems).descend(q, [1], np.zeros((3, 9)), eta, floor)
+
+
+# A spoilt formula is noticed
+
+
+def test_spoilt_divergence(monkeypatch):
+    honest = mirrors.bregman
+    monkeypatch.setattr(mirrors, "bregman", lambda a, b, q: honest(b, a, q))
+    assert fails(mirrors.BREGMAN, 6)
+    assert fails(mirrors.STEP, 6)
+
+
+def test_spoilt_step(monkeypatch):
+    monkeypatch.setattr(mirrors, "Plain", lambda eta: Normalised(eta))
+    assert fails(mirrors.STEP, 6)
+
+
+def test_spoilt_solution(monkeypatch):
+    honest = mirrors.solve_lq
+    monkeypatch.setattr(mirrors, "solve_lq", lambda problem, q: replace(honest(problem, 1.1 * q), q=q))
+    assert fails(mirrors.LQ_SVM, 6)
+
+
+def test_spoilt_limit():
+    other = [replace(x, measured=4.0 if x.q < 2.5 else 1.5) for x in mirrors.DIRECTION.instances(3)]
+    assert min(mirrors._off_the_direction(x) for x in other) > mirrors.DIRECTION.tolerance
+
+
+def test_spoilt_selection():
+    assert mirrors._off_both(mirrors._two(3.0, 1, 0)) == np.inf
+
+
+def test_a_slow_rule_is_not_ahead(monkeypatch):
+    monkeypatch.setattr(races, "Normalised", lambda eta: races.Plain(1e-3))
+    assert fails(replace(mirrors.FASTER, hypotheses=()), 2)

@@ -1,0 +1,125 @@
+"""The gradient flow in arc length: where it goes, how far it stays exact, how it says that it has ended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from keytokens.base.errors import InputError
+from keytokens.lab.claims.instances import GMM, LMM, STARTS, joint, one_bag, three_bags, tied, two_limits, two_scores
+from keytokens.lab.descent import Descent, Flow, Plain, Recorder, Status, flow, run
+from keytokens.lab.problems.geometry import misalignment
+from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
+from keytokens.lab.problems.selection_loss import MatrixProblem, SelectionProblem, VocabularyProblem
+from keytokens.model.ragged import Bags
+
+from .least_distance import max_margin
+
+FAR = [(one_bag(0.9), 1), (three_bags(), 3), (tied(0), 4), (two_limits(), 2)]
+
+
+@pytest.mark.parametrize("problem, n", FAR, ids=["one bag", "three bags", "tied", "two limits"])
+def test_to_a_million(problem, n):
+    recorder = Recorder(None)
+    outcome = flow(problem, np.zeros(problem.keys.dim), 1e6, recorder)
+    path = recorder.trajectory
+    target = max_margin(problem.keys, np.zeros(n, int))
+    assert outcome.status is Status.FAR_ENOUGH
+    assert outcome.state.norm == pytest.approx(1e6)
+    assert path.distance(target)[-1] < 1e-9
+    assert (np.diff(path.log_excess[path.norm > 30]) < 0).all()
+    assert path.min_attention[-1] == 1
+    # log(L - L_inf) = -|p|/|p_mm| to leading order
+    assert -path.log_excess[-1] * np.linalg.norm(target) / 1e6 == pytest.approx(1, rel=1e-4)
+    # 1 - cos = O(1/|p|^2)
+    late = path.norm > 1e4
+    assert_allclose(np.polyfit(np.log(path.norm[late]), np.log(path.distance(target)[late]), 1)[0], -2, atol=0.02)
+
+
+@pytest.mark.parametrize("y", STARTS)
+def test_basins_of_one_bag(y):
+    assert misalignment(flow(one_bag(0.9), np.array([0.0, y]), 1e3).state.p, GMM) < 1e-5
+    assert misalignment(flow(one_bag(0.0), np.array([0.0, y]), 1e3).state.p, GMM if y > -0.75 else LMM) < 1e-5
+
+
+@pytest.mark.parametrize("start", [(0, 0), (0, 1), (0, 2), (0, 5), (-1, 0), (0, -1), (2, 0), (5, 0)])
+def test_two_limits(start):
+    limit = LMM if start in [(2, 0), (5, 0)] else np.array([1.0, 3.0])
+    assert misalignment(flow(two_limits(), np.array(start, float), 1e3).state.p, limit) < 1e-6
+
+
+@pytest.mark.parametrize("C", [1, 2, 5, 10, 100])
+@pytest.mark.parametrize("loss", [Correlation(), Logistic(), Exponential()], ids=lambda loss: loss.name)
+def test_the_loss_decides_the_offset(loss, C):
+    """p2 tends to 0.5 log(C |loss'(C)| / |loss'(1)|), which the direction forgets."""
+    p = flow(two_scores(float(C), loss), np.zeros(2), 300.0).state.p
+    slopes = loss.log_abs_slope(np.array([float(C), 1.0]))
+    assert p[1] == pytest.approx(0.5 * (np.log(C) + slopes[0] - slopes[1]), abs=1e-5)
+
+
+def test_small_gradient_steps_stay_on_the_path():
+    problem, start = three_bags(), np.array([-1.0, 0.0])
+    state = run(Descent(problem, Plain(0.05), norm=3.0), start, 100_000).state
+    assert_allclose(flow(problem, start, state.norm).state.p, state.p, atol=0.02)
+
+
+def test_a_matrix_follows_its_vector():
+    """The flow of W stays u p'/|u|^2 of the flow of p."""
+    keys, u = three_bags().keys, np.array([1.0, -2.0, 0.5])
+    scores = three_bags().scores
+    W = flow(MatrixProblem(keys, scores, u), np.zeros((3, 2)), 50.0).state.p
+    p = flow(SelectionProblem(keys, scores), np.zeros(2), 50.0 * np.linalg.norm(u)).state.p
+    assert_allclose(W, np.outer(u, p) / (u @ u), atol=1e-4)
+
+
+def test_head_and_attention_together():
+    state = flow(joint((0.5, 1.0)), (np.array([-1.0, 0.0]), np.array([0.0, -1.0])), 30.0).state
+    v, p = state.blocks
+    assert misalignment(v, np.array([0.0, 1.0])) < 1e-2
+    assert state.reading.attention[state.reading.selected].min() > 0.9
+    assert np.hypot(np.linalg.norm(v), np.linalg.norm(p)) == pytest.approx(30)
+
+
+def test_a_vocabulary_in_its_row_space():
+    """More dimensions than tokens: only the row space of E moves, and the limit is the max-margin direction."""
+    rng = np.random.default_rng(2)
+    documents = np.zeros((12, 20))
+    for row in documents:
+        row[rng.choice(20, 4, replace=False)] = rng.integers(1, 3, 4)
+    E, v = rng.normal(size=(20, 300)) / np.sqrt(300), rng.normal(size=300)
+    labels = np.where(rng.random(12) < 0.5, -1, 1)
+    problem, start = VocabularyProblem(E, sparse.csr_matrix(documents), labels, v), rng.normal(size=300) / 20
+    outcome = flow(problem, start, 1e5)
+    bags = Bags.of([E[row > 0] for row in documents])
+    target = max_margin(bags, outcome.state.reading.selection)
+    assert misalignment(outcome.state.p, target) < 1e-6
+    moved = outcome.state.p - start
+    assert_allclose(moved - problem.span.T @ (problem.span @ moved), 0, atol=1e-6)
+
+
+def test_it_stops_at_a_finite_minimum():
+    """Two inputs that want opposite keys: the loss has a minimum, and the path ends there."""
+    problem = SelectionProblem(Bags.of([[[1.0], [0.0]], [[-1.0], [0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
+    outcome = flow(problem, np.array([0.5]), 1e3)
+    assert outcome.status is Status.STATIONARY
+    best = run(Descent(problem, Plain(1.0)), np.array([0.5]), 3000).state.p
+    assert_allclose(outcome.state.p, best, atol=1e-6)
+
+
+def test_a_flat_start_is_stationary():
+    flat = SelectionProblem(Bags.of([[[1.0], [2.0]]]), np.ones(2))
+    assert flow(flat, np.zeros(1), 10.0).status is Status.STATIONARY
+
+
+def test_a_path_that_cannot_be_followed_says_so():
+    outcome = run(Flow(three_bags(), 1e6, most_evaluations=20), np.zeros(2), 10)
+    assert outcome.status is Status.LOST
+    assert outcome.status.value == "stopped: the path cannot be followed any further in this arithmetic"
+
+
+@pytest.mark.parametrize("name", ["norm", "growth", "tolerance"])
+def test_refusals(name):
+    with pytest.raises(InputError, match=f"Flow: `{name}` must be a finite number above 0"):
+        Flow(one_bag(0.9), **{"norm": 1.0, name: 0.0})

@@ -1,0 +1,73 @@
+"""The figures of mirror descent and of rates, in small; some by another road."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from keytokens.lab.figures import figures
+from keytokens.lab.problems.mirror_runs import two_inputs
+
+from .laws import CanFail, made
+
+NAMES = ("mirror-norms", "mirror-joint", "rates")
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestLaws(CanFail):
+    pass
+
+
+def test_joint_training_in_plain_numbers():
+    """v and W by the textbook gradients, as long as these are numbers: 100 steps, q = 3."""
+    data = two_inputs()
+    X, Z, y = data.values.rows.reshape(2, 3, 2), data.queries, data.labels
+    v, W = np.zeros(2), np.zeros((2, 2))
+
+    def attend(v, W):
+        a = np.einsum("itj,jk,ik->it", X, W, Z)
+        s = np.exp(a - a.max(axis=1, keepdims=True))
+        s /= s.sum(axis=1, keepdims=True)
+        gamma = y[:, None] * (X @ v)
+        return s, gamma, (s * gamma).sum(axis=1)
+
+    def moved(x, down):
+        size = np.sum(np.abs(down) ** 1.5) ** (2 / 3)
+        mirrored = np.sign(x) * x**2 + (0.1 * down / size if size else 0.0)
+        return np.sign(mirrored) * np.sqrt(np.abs(mirrored))
+
+    for _ in range(100):
+        s, gamma, margin = attend(v, W)
+        pull = 1 / (1 + np.exp(margin)) / 2
+        down_v = np.einsum("i,i,it,itj->j", pull, y, s, X)
+        down_W = np.einsum("i,it,itj,ik->jk", pull, s * (gamma - margin[:, None]), X, Z)
+        v, W = moved(v, down_v), moved(W, down_W)
+    s, _, margin = attend(v, W)
+    runs = made("mirror-joint").tables["runs"]
+    at = (runs["q"] == "3") & (runs["t"] == 100)
+    assert_allclose(runs["attention"][at], s.max(axis=1).mean(), rtol=1e-9)
+    assert_allclose(runs["probability"][at], np.mean(1 / (1 + np.exp(-margin))), rtol=1e-9)
+
+
+def test_many_problems_at_once_are_each_by_itself():
+    tables = made("rates").tables
+    sample, courses = tables["problems"], tables["courses"]
+    for rule, t in (("plain", 100), ("normalised", 1000), ("decaying", 1000), ("polyak", 100)):
+        one = sample["one_minus_cos"][(sample["rule"] == rule) & (sample["seed"] == 0) & (sample["t"] == t)]
+        other = courses["one_minus_cos"][(courses["rule"] == rule) & (courses["t"] == t)]
+        assert_allclose(one, other, rtol=1e-4)
+
+
+def test_the_published_size_is_offered_where_a_sample_is_drawn(monkeypatch):
+    figure = figures(["mirror-norms"])[0]
+    asked = []
+    monkeypatch.setattr("keytokens.lab.figures.mi_norms._tables", lambda runs, steps: asked.append((runs, steps)))
+    figure.compute(False)
+    figure.full()
+    assert [sum(runs.values()) for runs, _ in asked] == [100, 300]
+    assert asked[1][1] == {1.75: 1500, 2.0: 2000, 3.0: 20_000}
+    monkeypatch.setattr("keytokens.lab.figures.rates._tables", lambda steps, problems: asked.append((steps, problems)))
+    figures(["rates"])[0].full()
+    assert asked[-1] == (30_000, 20)
+    assert figures(["mirror-joint"])[0].full is None

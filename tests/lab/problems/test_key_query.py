@@ -1,0 +1,102 @@
+"""Attention by two factors: gradients by differences, the penalty, and steps of each factor by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from keytokens.lab.descent import Descent, Normalised, Polyak, Recorder, run
+from keytokens.lab.problems.cross_attention import CrossHeadProblem, CrossJointProblem, CrossProblem
+from keytokens.lab.problems.heads import Tanh
+from keytokens.lab.problems.key_query import EPSILON, KeyQueryProblem
+from keytokens.lab.problems.losses import Exponential
+from keytokens.model.ragged import Bags
+
+seeds = st.integers(0, 10_000)
+
+
+def drawn(seed, penalty=0.0, head=False):
+    rng = np.random.default_rng(seed)
+    n, T, d, e, width = rng.integers([1, 2, 1, 1, 1], [4, 5, 4, 4, 4])
+    values, queries = Bags.of(rng.normal(size=(n, T, d))), rng.normal(size=(n, e))
+    if head:
+        inner = CrossHeadProblem(values, queries, rng.choice([-1.0, 1.0], n), Tanh(rng.normal(size=d)))
+    else:
+        inner = CrossProblem(values, queries, rng.normal(size=n * T), Exponential())
+    blocks = rng.normal(size=(d, width)), rng.normal(size=(e, width))
+    return KeyQueryProblem(inner, int(width), penalty), blocks
+
+
+@pytest.mark.parametrize("penalty, head", [(0.0, False), (0.3, False), (0.1, True)])
+@given(seed=seeds)
+def test_gradients_by_differences(penalty, head, seed):
+    problem, blocks = drawn(seed, penalty, head)
+
+    def value(K, Q):
+        return problem.read((K, Q)).value + penalty * float(np.sum(K**2) + np.sum(Q**2))
+
+    found, h = problem.descent(problem.read(blocks), blocks), 1e-6
+    for which, down in enumerate(found):
+        for place in np.ndindex(blocks[which].shape):
+            ends = []
+            for sign in (1, -1):
+                moved = [block.copy() for block in blocks]
+                moved[which][place] += sign * h
+                ends.append(value(*moved))
+            assert down.plain[place] == pytest.approx((ends[1] - ends[0]) / (2 * h), rel=1e-5, abs=1e-8)
+
+
+@given(seeds)
+def test_the_matrix_reads_as_one(seed):
+    problem, (K, Q) = drawn(seed)
+    assert_allclose(problem.read((K, Q)).logits, problem.inner.read((K @ Q.T,)).logits)
+    assert problem.shapes == (K.shape, Q.shape)
+    assert problem.span is None
+    assert problem.gap(problem.read((K, Q))).log == problem.inner.gap(problem.inner.read((K @ Q.T,))).log
+
+
+def test_far_out_the_penalty_takes_over():
+    """|loss gradient| of about exp(-4000) against 2 c |K|: without the penalty K grows, with it K shrinks."""
+    inner = CrossProblem(Bags.of([[[1.0, 0.0], [0.0, 1.0]]]), np.array([[1.0, 0.0]]), np.array([1.0, 0.0]))
+    blocks = np.array([[50.0], [-50.0]]), np.array([[40.0], [0.0]])
+    for penalty, sign in ((0.0, 1), (EPSILON, -1)):
+        problem = KeyQueryProblem(inner, 1, penalty)
+        down_K, down_Q = problem.descent(problem.read(blocks), blocks)
+        assert_allclose(down_K.unit.ravel(), sign * np.array([1, -1]) / np.sqrt(2), atol=1e-12)
+        assert_allclose(down_Q.unit.ravel(), [sign, 0], atol=1e-12)
+
+
+def test_each_factor_moves_by_the_length_of_a_step():
+    problem, start = drawn(3)
+    recorder = Recorder(range(3))
+    state = run(Descent(problem, Normalised(0.1)), start, 1, recorder).state
+    moved = [np.linalg.norm(after - before) for after, before in zip(state.blocks, start, strict=True)]
+    assert_allclose(moved, [0.1, 0.1])
+    assert len(recorder.trajectory) == 2
+
+
+def test_factors_that_begin_at_zero_stay_there():
+    problem, (K, Q) = drawn(3)
+    state = run(Descent(problem, Normalised(0.1)), (0 * K, 0 * Q), 5).state
+    assert not any(block.any() for block in state.blocks)
+
+
+@pytest.mark.parametrize("inner", [None, CrossJointProblem([[[1.0], [0.0]]], [[1.0]], [1.0])])
+def test_other_problems_have_no_factors(inner):
+    with pytest.raises(ValueError, match="KeyQueryProblem: `inner` must be a CrossProblem or a CrossHeadProblem"):
+        KeyQueryProblem(inner, 1)
+
+
+def test_refusals():
+    problem, start = drawn(0, penalty=EPSILON)
+    with pytest.raises(ValueError, match="KeyQueryProblem: `width` must be a whole number of at least 1; saw 0"):
+        KeyQueryProblem(problem.inner, 0)
+    with pytest.raises(ValueError, match="KeyQueryProblem: `penalty` must be a finite number of at least 0; saw -1"):
+        KeyQueryProblem(problem.inner, 1, -1)
+    with pytest.raises(ValueError, match="KeyQueryProblem: `penalty` must be 0 for a step that is measured by"):
+        run(Descent(problem, Polyak(1.0)), start, 1)
+    with pytest.raises(ValueError, match="Descent: `start` must have the shapes of the trained parameters"):
+        run(Descent(problem, Normalised(1.0)), start[0], 1)

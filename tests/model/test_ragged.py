@@ -1,0 +1,89 @@
+"""Bags: stacked tokens, softmax over each bag, and one line for each wrong one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import log_softmax as reference
+
+from keytokens.base.errors import InputError
+from keytokens.model.ragged import Bags, log_softmax, softmax
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.floats(0, 1000), st.integers(0, 99))
+def test_reductions_and_softmax(sizes, scale, seed):
+    rng = np.random.default_rng(seed)
+    bags = Bags.of([rng.normal(size=(T, 3)) for T in sizes])
+    a = scale * rng.normal(size=len(bags.rows))
+    logs = log_softmax(bags, a)
+    for i in range(len(bags)):
+        part = a[bags.starts[i] : bags.starts[i + 1]]
+        np.testing.assert_allclose(logs[bags.starts[i] : bags.starts[i + 1]], reference(part), atol=1e-12)
+        assert bags.max(a)[i] == part.max()
+        assert bags.argmax(a)[i] == part.argmax()
+        assert bags.argmax(np.round(a))[i] == np.round(part).argmax()  # the first of a tie
+        np.testing.assert_array_equal(bags[i], bags.rows[bags.bag == i])
+    np.testing.assert_allclose(bags.sum(softmax(bags, a)), 1)
+
+
+def test_an_array_and_a_list_are_the_same():
+    X = np.random.default_rng(0).normal(size=(4, 3, 2))
+    one, other = Bags.of(X), Bags.of(list(X))
+    np.testing.assert_array_equal(one.rows, other.rows)
+    assert Bags.of(one) is one
+    assert (len(one), one.dim) == (4, 2)
+    assert one.chosen([0, 1, 2, 0]).tolist() == [0, 4, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("bags", "message"),
+    [
+        ([], "Bags.of: `keys` must hold at least one bag"),
+        (
+            [[[1.0, 2.0]], [[1.0]]],
+            "`keys[1]` must have shape (tokens, d), the same d for all bags; saw 'shape (1, 1)'.",
+        ),
+        ([[1.0, 2.0]], "`keys[0]` must have shape (tokens, d)"),
+        ([np.zeros((0, 2))], "`keys[0]` must hold at least one token; saw 'an empty bag'."),
+        ([[[1.0, np.nan]]], "`keys[0][0, 1]` must be finite; saw nan."),
+        ([[[np.inf, 0.0]]], "`keys[0][0, 0]` must be finite; saw inf."),
+        ([[[1e308, 0.0]]], "`keys[0]` must have entries up to 1e+150; saw 1e+308. Cure: scale the vectors."),
+        ("ab", "`keys` must be numbers"),
+        (3, "`keys` must be numbers"),
+    ],
+)
+def test_wrong_bags(bags, message):
+    with pytest.raises(InputError) as refused:
+        Bags.of(bags)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("bags", "message"),
+    [
+        ([[1.0, 2.0]], "fit: `X[0]` must have shape (instances, d), the same d for all bags"),
+        ([np.zeros((0, 2))], "fit: `X[0]` must hold at least one instance; saw 'an empty bag'."),
+    ],
+)
+def test_a_refusal_speaks_the_language_of_its_reader(bags, message):
+    with pytest.raises(InputError) as refused:
+        Bags.of(bags, "fit", "X", "instance")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        ([0, 3], "selection: `selection[1]` must be an index below 2, the number of tokens of bag 1; saw 3."),
+        ([0, -1], "`selection[1]` must be an index below 2"),
+        ([0], "`selection` must be one token index for each of the 2 bags; saw [0]."),
+        ([0.0, 1.0], "`selection` must be one token index for each of the 2 bags"),
+    ],
+)
+def test_wrong_selections(selection, message):
+    with pytest.raises(InputError) as refused:
+        Bags.of([[[1.0]], [[1.0], [2.0]]]).chosen(selection)
+    assert message in str(refused.value)

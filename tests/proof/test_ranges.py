@@ -1,0 +1,189 @@
+"""Ranges, drops and guarantees, against enumeration in exact arithmetic."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from keytokens.proof import Ballot, flip, probability_range, range_keeping, ranges_deleting, sufficient
+from keytokens.proof.ranges import Items, breach, drop, guarantee, probability_without
+
+from .reference import Document, bits, documents
+
+
+def ends(doc: Document, allowed: list[int]) -> list[list[float]]:
+    """(R, 2) least and greatest margins over the sub-documents listed."""
+    margins = [m for kept in allowed if (m := doc.margins(kept)) is not None]
+    return [[float(min(column)), float(max(column))] for column in zip(*margins, strict=True)]
+
+
+def every(doc: Document) -> range:
+    return range(1 << doc.tokens)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_range_keeping(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    for doc in documents(20 + classes, 150, classes):
+        kept = np.flatnonzero(rng.random(doc.tokens) < 0.4)
+        if not len(kept) and not doc.sink:
+            kept = np.array([0])
+        held = bits(kept.tolist())
+        truth = ends(doc, [s for s in every(doc) if s & held == held])
+        assert range_keeping(doc.ballot, kept) == pytest.approx(np.array(truth), abs=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_ranges_deleting(classes: int) -> None:
+    for doc in documents(30 + classes, 90, classes):
+        whole = (1 << doc.tokens) - 1
+        for m in range(doc.tokens + 2):
+            gone = {s: bin(whole - s).count("1") for s in every(doc)}
+            at_most = ends(doc, [s for s in every(doc) if gone[s] <= m])
+            assert ranges_deleting(doc.ballot, [m])[0] == pytest.approx(np.array(at_most), abs=1e-12)
+
+
+def test_several_sizes_at_once_are_the_same() -> None:
+    for doc in documents(35, 60, 3):
+        sizes = [0, 1, 1, 3, 9]
+        one_by_one = np.array([ranges_deleting(doc.ballot, [m])[0] for m in sizes])
+        assert ranges_deleting(doc.ballot, sizes) == pytest.approx(one_by_one, abs=1e-12)
+
+
+def test_one_sort_is_not_enough() -> None:
+    values = [[0, 2], [0, -4], [0, 1], [0, 1]]
+    ballot = Ballot.of(np.log([8.0, 7.0, 8.0, 9.0]), values, label=1)
+    assert ranges_deleting(ballot, [2])[0, 0, 1] == pytest.approx(1.5)
+
+
+def test_the_range_crosses_zero_first_at_the_flip() -> None:
+    for doc in documents(36, 200):
+        found = flip(doc.ballot)
+        strict = bool(doc.ballot.strict[0])
+        crossed = [
+            m
+            for m in range(1, doc.tokens + 1)
+            if (low := ranges_deleting(doc.ballot, [m])[0, 0, 0]) < -1e-12 or (strict and low < 1e-12)
+        ]
+        assert (crossed[0] if crossed else None) == (found.size if found.status != "none" else None)
+
+
+def test_the_probability_of_the_label_stays_inside_its_range() -> None:
+    for doc in documents(37, 150, 3, most=5):
+        kept = sufficient(doc.ballot).indices
+        low, high = probability_range(range_keeping(doc.ballot, kept)) if kept or doc.sink else (0.0, 1.0)
+        held = bits(kept)
+        for s in every(doc):
+            margins = doc.margins(s)
+            if s & held == held and margins is not None:
+                p = 1.0 / (1.0 + sum(math.exp(-float(m)) for m in margins))
+                assert low - 1e-12 <= p <= high + 1e-12
+
+
+def test_two_classes_have_the_exact_range_of_the_probability() -> None:
+    ballot = Ballot.of([0.0, 0.0, 0.0], [[0, 1], [0, 3], [0, -3]], label=1)
+    low, high = probability_range(range_keeping(ballot, [0]))
+    assert low == pytest.approx(1 / (1 + math.exp(1)))
+    assert high == pytest.approx(1 / (1 + math.exp(-2)))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_drop_identity_and_bound(classes: int) -> None:
+    rng = np.random.default_rng(40 + classes)
+    for doc in documents(40 + classes, 120, classes):
+        kept = np.flatnonzero(rng.random(doc.tokens) < 0.5)
+        if not len(kept) and not doc.sink:
+            kept = np.array([0])
+        held, whole = bits(kept.tolist()), (1 << doc.tokens) - 1
+        found = drop(doc.ballot, kept)
+        inside = sum((w for s, w in enumerate(doc.weights) if held >> s & 1), doc.sink)
+        assert found.delta == pytest.approx(float(1 - inside / (sum(doc.weights) + doc.sink)), abs=1e-12)
+        alone, full = doc.margins(held), doc.margins(whole)
+        assert alone is not None
+        assert full is not None
+        assert found.whole == pytest.approx([float(f) for f in full], abs=1e-12)
+        assert found.kept == pytest.approx([float(f) for f in alone], abs=1e-12)
+        outside = Document(doc.weights, doc.values, Fraction(0), doc.intercepts).scores_of(whole - held)
+        if outside is not None:
+            rest = [outside[doc.label] - f for k, f in enumerate(outside) if k != doc.label]
+            for f, f_kept, f_rest in zip(full, alone, rest, strict=True):
+                assert float(f - f_kept) == pytest.approx(found.delta * float(f_rest - f_kept), abs=1e-12)
+        for s in every(doc):
+            if s & held == held:
+                margins = doc.margins(s)
+                assert margins is not None
+                moved = [abs(float(f - f_kept)) for f, f_kept in zip(margins, alone, strict=True)]
+                assert np.all(np.array(moved) <= found.bound + 1e-12)
+
+
+def test_leaving_one_token_out_moves_the_score_by_a_known_amount() -> None:
+    for doc in documents(45, 100):
+        whole = (1 << doc.tokens) - 1
+        f, total = doc.scores_of(whole), sum(doc.weights) + doc.sink
+        for s in range(doc.tokens):
+            rest = doc.scores_of(whole - (1 << s))
+            if rest is not None and f is not None:
+                q = doc.weights[s] / total
+                assert rest[1] - f[1] == q * (f[1] - doc.values[s][1]) / (1 - q)
+
+
+def test_a_threshold_is_an_intercept_and_a_guarantee_holds_and_is_minimal() -> None:
+    thetas = (0.2, 0.5, 0.6, 0.75, 0.9)
+    held_some = 0
+    for number, doc in enumerate(documents(46, 180)):
+        theta = thetas[number % len(thetas)]
+        limit = math.log(theta / (1 - theta))
+
+        def above(kept: int, doc: Document = doc, limit: float = limit) -> bool:
+            margins = doc.margins(kept)
+            return margins is None or float(margins[0]) > limit + 1e-12
+
+        def holds(held: int, doc: Document = doc) -> bool:
+            return (held > 0 or doc.sink > 0) and all(above(s) for s in every(doc) if s & held == held)
+
+        whole = (1 << doc.tokens) - 1
+        found, broken = guarantee(doc.ballot, theta), breach(doc.ballot, theta)
+        sets = [bin(held).count("1") for held in every(doc) if holds(held)]
+        assert (found.size if found.status != "none" else None) == (min(sets) if sets else None)
+        held_some += bool(sets)
+        if sets:
+            assert holds(bits(found.indices))
+            breaks = [bin(whole - s).count("1") for s in every(doc) if not above(s)]
+            assert (broken.size if broken.status != "none" else None) == (min(breaks) if breaks else None)
+    assert held_some > 50
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda b: range_keeping(b, []), "at least one token"),
+        (lambda b: ranges_deleting(b, [-1]), "not be negative"),
+        (lambda b: ranges_deleting(b, [2, 1]), "not decrease"),
+        (lambda b: guarantee(b, 1.0), "strictly between 0 and 1"),
+        (lambda b: guarantee(Ballot.of([0.0], [[0, 1, 2]], label=2), 0.5), "two classes"),
+    ],
+)
+def test_refusals(call: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(Ballot.of([0.0], [[0, 1]], label=1))  # type: ignore[operator]
+
+
+def test_long_documents_have_the_same_bits_however_many_threads_blas_has() -> None:
+    """Of sums over some ten thousand tokens, BLAS would give each thread a part."""
+    rng = np.random.default_rng(44)
+
+    def found(threads: int, spread: float) -> str:
+        ballot = Ballot.of(spread * logits, np.column_stack([np.zeros(60_000), values]), label=1)
+        with threadpool_limits(threads, "blas"):
+            whole = Items.of(ballot, 0).whole
+            return repr((whole, probability_without(ballot, gone), ranges_deleting(ballot, [1, 50]).tolist()))
+
+    for spread in (1.0, 200.0):
+        for _ in range(5):
+            logits, values = rng.normal(size=60_000), rng.normal(0, 1, size=60_000)
+            gone = rng.permutation(60_000)[:30_000]
+            assert found(2, spread) == found(1, spread)

@@ -1,0 +1,388 @@
+"""Word sets against enumeration of all masks in exact arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from keytokens.proof import Ballot, Sentence, WordSet, flip, flip_occurrences, flip_words, sufficient, sufficient_words
+from keytokens.proof.masking import (
+    Programme,
+    _by_table,
+    _rows,
+    fewest_kept_words,
+    fewest_masks,
+    least_sum,
+    priced_masks,
+)
+from keytokens.proof.phrase import equal_shares, moved_shares, pessimistic
+from keytokens.proof.words import _Check
+
+from .milp import flip_words_exact
+from .reference import Document, Text, document, random_text, texts
+
+BINARY_CASES = [(n, classes) for n in (2, 3) for classes in (2, 3)]
+
+
+def check_flip(text: Text, found: WordSet) -> None:
+    fewest = text.fewest_flip()
+    if found.status == "none":
+        assert fewest is None
+        return
+    assert fewest is not None
+    assert text.is_flip(found.positions)
+    assert found.lower <= fewest <= found.size == len(found.positions)
+    assert found.status == ("minimum" if found.lower == found.size else "bounds")
+    kept = tuple(int(i not in found.positions) for i in range(text.length))
+    assert found.label_after == text.labels[kept]
+
+
+def check_sufficient(text: Text, found: WordSet) -> None:
+    assert text.is_sufficient(found.positions)
+    assert found.lower <= text.fewest_sufficient() <= found.size == len(found.positions)
+    assert (found.status == "minimum") == (found.lower == found.size)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_raw_counts(n: int, classes: int) -> None:
+    for text in texts(70 + n, 60, n, "raw", classes):
+        gone, kept = flip_words(text.sentence), sufficient_words(text.sentence)
+        check_flip(text, gone)
+        assert gone.status in ("minimum", "none")
+        check_sufficient(text, kept)
+        if classes == 2:
+            assert kept.status == "minimum"
+        elif kept.status == "subset-minimal":
+            assert not any(text.is_sufficient(set(kept.positions) - {w}) for w in kept.positions)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_the_table_with_its_bit_finds_the_same_minimum(n: int) -> None:
+    """The programme word by word, which watches that something known survives, against all masks."""
+    for text in texts(80 + n, 60, n, "raw"):
+        sentence = text.sentence
+        found = _by_table(pessimistic(sentence, 0, equal_shares(sentence)), sentence.length, 1)
+        assert found.complete
+        assert (None if found.words is None else len(found.words)) == text.fewest_flip()
+        assert found.words is None or text.is_flip(found.words)
+
+
+def test_something_known_must_survive() -> None:
+    """All words support: masking them all leaves nothing, which is no flip; one neutral word makes it one."""
+    ballot = Ballot.of([0.0, 0.0, 0.0], [[0, 1], [0, 1], [0, 1]], label=1)
+    first, size = np.array([0, 1, 0]), np.array([1, 1, 2])
+    sentence = Sentence(2, first, size, np.array([0, 1, 2]), ballot, "raw")
+    assert flip_words(sentence).status == "none"
+    neutral = Ballot.of([0.0, 0.0, 0.0], [[0, 1], [0, 0], [0, 1]], label=1)
+    assert flip_words(Sentence(2, first, size, np.array([0, 1, 2]), neutral, "raw")).positions == (0,)
+    sunk = Ballot.of([0.0, 0.0, 0.0], [[0, 1], [0, 1], [0, 1]], 1, 0.0, [0.0, 0.0])
+    assert flip_words(Sentence(2, first, size, np.array([0, 1, 2]), sunk, "raw")).size == 2
+
+
+@pytest.mark.parametrize("counts", ["binary", "log"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_single_words_are_exact_for_any_counts(counts: str, classes: int) -> None:
+    for text in texts(90, 60, 1, counts, classes):
+        gone, kept = flip_words(text.sentence), sufficient_words(text.sentence)
+        check_flip(text, gone)
+        assert gone.status in ("minimum", "none")
+        check_sufficient(text, kept)
+        if classes == 2:
+            assert kept.size == text.fewest_sufficient()
+
+
+@pytest.mark.parametrize(("n", "classes"), BINARY_CASES)
+@pytest.mark.parametrize("counts", ["binary", "log"])
+def test_bounds_enclose_the_truth(n: int, classes: int, counts: str) -> None:
+    for text in texts(100 + n, 60, n, counts, classes):
+        check_flip(text, flip_words(text.sentence))
+        check_sufficient(text, sufficient_words(text.sentence))
+
+
+@pytest.mark.parametrize("counts", ["binary", "log", "raw"])
+def test_the_integer_programme_is_exact(counts: str) -> None:
+    for text in texts(110, 25, 2, counts, most=6):
+        found = flip_words_exact(text.sentence)
+        check_flip(text, found)
+        if found.status != "none":
+            assert found.size == text.fewest_flip()
+
+
+@pytest.mark.parametrize("ask", [flip_words, flip_words_exact])
+def test_an_empty_rest_is_never_an_answer(ask: Callable[[Sentence], WordSet]) -> None:
+    """Masking word 1 would empty the text; the fewest masks that leave the neutral word 1 are two."""
+    ballot = Ballot.of(np.zeros(3), [[0, 2], [0, 2], [0, 0]], label=1)
+    first, size = np.array([0, 1, 1]), np.array([2, 3, 1])
+    found = ask(Sentence(4, first, size, np.arange(3), ballot, "binary"))
+    assert (found.size, found.status, found.label_after) == (2, "minimum", 0)
+    assert 1 not in found.positions
+
+
+def test_moved_shares_stay_below_the_truth() -> None:
+    """For every mask the pessimistic sum is at most the true one, whatever shares were moved."""
+    rng = np.random.default_rng(111)
+    for counts in ("binary", "log"):
+        for _ in range(25):
+            text = random_text(rng, 2, counts, most=6)
+            sentence = text.sentence
+            shares = equal_shares(sentence)
+            for _ in range(3):
+                mask = tuple(np.flatnonzero(rng.random(text.length) < 0.5).tolist())
+                shares = moved_shares(sentence, shares, mask, rate=float(rng.uniform(0.3, 1.0)))
+            programme = pessimistic(sentence, 0, shares)
+            votes = sentence.votes(0)
+            for kept in text.labels:
+                words = np.array(kept, dtype=bool)
+                inside = sentence.inside(words)
+                left = np.bincount(sentence.token[inside], minlength=sentence.ballot.tokens)
+                from_left = np.where(left > 0, 1.0 if counts == "binary" else 1.0 + np.log(np.maximum(left, 1)), 0.0)
+                truth = float(votes[:-1] @ (from_left / sentence.weight) + votes[-1])
+                bound = programme.constant + float(programme.vote[inside].sum())
+                assert bound <= truth + 1e-9 or programme.vote.max() >= 2e12 * programme.slack
+
+
+def test_the_check_of_kept_words_is_sound() -> None:
+    """Whatever set of words is proved to fix a label does, against all masks."""
+    proved = 0
+    for text in texts(112, 60, 2, "binary", most=6):
+        check = _Check.of(text.sentence)
+        for k in range(1, text.length + 1):
+            for words in combinations(range(text.length), k):
+                if check.proves(words):
+                    proved += 1
+                    assert text.is_sufficient(words)
+    assert proved > 300
+
+
+def test_a_supporter_with_a_kept_occurrence_counts_in_full() -> None:
+    """The same token three times: one kept occurrence is as good as all three."""
+    ballot = Ballot.of([0.0, 0.0], [[0, 3.0], [0, -2.0]], label=1)
+    first, size, token = np.array([0, 3, 6, 2]), np.array([2, 2, 2, 1]), np.array([0, 0, 0, 1])
+    found = sufficient_words(Sentence(8, first, size, token, ballot, "binary"))
+    assert found.positions == (0, 1)
+
+
+def clique_text(edges: list[tuple[int, int]], g: int, k: int) -> tuple[Sentence, int, int]:
+    """Words "x_v y z_v" and "x_u y z_v" for edges; bigrams x_v y and y z_v vote 1, q votes -(2g - 2k)."""
+    m = 2 * len(edges) + 1
+    degree = [sum(v in edge for edge in edges) for v in range(g)]
+    d = m + max(degree)
+    blocks = [(v, v) for v in range(g) for _ in range(m)]
+    blocks += [pair for u, v in edges for pair in ((u, v), (v, u))]
+    ngrams, at = [], 0
+    for u, v in blocks:
+        ngrams += [(at, 2, u), (at + 1, 2, g + v)]
+        at += 4
+    for v in range(g):
+        for _ in range(d - m - degree[v]):
+            ngrams += [(at, 2, v), (at + 3, 2, g + v)]
+            at += 6
+    ngrams.append((at, 1, 2 * g))
+    values = np.array([[0.0, 1.0]] * (2 * g) + [[0.0, -(2.0 * g - 2 * k)]])
+    first, size, token = (np.array(column) for column in zip(*ngrams, strict=True))
+    return Sentence(at + 1, first, size, token, Ballot.of(np.zeros(2 * g + 1), values, label=1), "binary"), d, m
+
+
+@pytest.mark.parametrize(("edges", "inside"), [([], 0), ([(0, 1)], 1), ([(0, 1), (1, 2)], 1)])
+def test_clique_texts(edges: list[tuple[int, int]], inside: int) -> None:
+    """The fewest masks are 2kd - Mk - 2 (edges inside the best k vertices): the binary question hides a clique."""
+    g = 3
+    k = 2
+    sentence, d, m = clique_text(edges, g, k)
+    fewest = 2 * k * d - m * k - 2 * inside
+    found = flip_words(sentence)
+    assert found.lower <= fewest <= found.size
+    if found.status == "minimum":
+        assert found.size == fewest
+    assert sentence.label_after(found.positions) == 0
+
+
+def test_satisfiability_texts() -> None:
+    """Checking kept words is coNP-complete: the sound test never calls a satisfiable formula sufficient."""
+    rng = np.random.default_rng(113)
+    outcomes = set()
+    for _ in range(15):
+        clauses = 3
+        ngrams, bigrams = [], clauses
+        for variable in range(3):
+            i, j, k = rng.integers(0, clauses, 3).tolist()
+            at = 3 * variable
+            ngrams += [(at, 1, i), (at + 1, 1, j), (at + 2, 1, k), (at, 2, bigrams), (at + 1, 2, bigrams + 1)]
+            bigrams += 2
+        ngrams.append((9, 1, bigrams))
+        present = sorted({token for _, _, token in ngrams})
+        vote = [Fraction(-1)] * clauses + [Fraction(clauses + 1)] * (bigrams - clauses) + [Fraction(2 * clauses - 1, 2)]
+        unit = Document(
+            tuple(Fraction(1) for _ in present),
+            tuple((Fraction(0), vote[token]) for token in present),
+            Fraction(0),
+            (Fraction(0), Fraction(0)),
+        )
+        text = Text(10, tuple((f, size, present.index(token)) for f, size, token in ngrams), unit, "binary")
+        truth = text.is_sufficient((9,))
+        outcomes.add(truth)
+        assert truth or not _Check.of(text.sentence).proves((9,))
+        check_sufficient_soundly(text)
+    assert outcomes == {True, False}
+
+
+def check_sufficient_soundly(text: Text) -> None:
+    found = sufficient_words(text.sentence)
+    assert text.is_sufficient(found.positions)
+
+
+def programme_of(length: int, ngrams: list[tuple[int, int, float]]) -> Programme:
+    first, size, vote = (np.array(column) for column in zip(*ngrams, strict=True))
+    slack = 1e-12 * float(-vote[vote < 0].sum())
+    return Programme(length, first, size, vote.astype(float), 0.0, False, slack, False)
+
+
+def test_least_sums_are_convex_when_opponents_are_single_words() -> None:
+    rng = np.random.default_rng(114)
+    for _ in range(60):
+        length = int(rng.integers(2, 9))
+        ngrams = [(i, 1, float(rng.integers(-3, 4))) for i in range(length)]
+        ngrams += [(i, 2, float(rng.integers(0, 4))) for i in range(length - 1)]
+        ngrams[0] = (0, 1, -1.0)
+        programme = programme_of(length, ngrams)
+        sums = [float(row[:, -1].min()) for row in _rows(programme, length)]
+        assert all(x + z >= 2 * y - 1e-9 for x, y, z in zip(sums, sums[1:], sums[2:], strict=False))
+        exact, priced = fewest_masks(programme, length), priced_masks(programme)
+        if exact.words is not None:
+            assert priced.lower <= len(exact.words)
+            assert priced.words is None or len(priced.words) >= len(exact.words)
+
+
+def test_least_sums_are_not_convex_in_general() -> None:
+    programme = programme_of(2, [(0, 1, 1.0), (1, 1, 1.0), (0, 2, -1.5)])
+    assert [float(row[:, -1].min()) for row in _rows(programme, 2)] == [0.5, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_prices_bound_the_exact_answer(n: int) -> None:
+    for text in texts(115 + n, 60, n, "raw"):
+        sentence = text.sentence
+        priced = priced_masks(pessimistic(sentence, 0, equal_shares(sentence)))
+        fewest = text.fewest_flip()
+        if fewest is not None:
+            assert priced.lower <= fewest
+            if priced.words is not None and text.is_flip(priced.words):
+                assert fewest <= len(priced.words)
+
+
+def test_tokens_against_words() -> None:
+    for n in (2, 3):
+        for text in texts(120 + n, 60, n, "raw"):
+            sentence = text.sentence
+            held = set(sufficient(sentence.ballot).indices)
+            words = {w for f, size, s in text.ngrams if s in held for w in range(f, f + size)}
+            if words:
+                assert text.is_sufficient(words)
+            gone = flip_words(sentence)
+            if gone.status != "none":
+                per_word = n * (n + 1) // 2
+                assert gone.size * per_word >= flip(sentence.ballot).size > 0
+                assert gone.size * per_word >= flip_occurrences(sentence.ballot, sentence.occurrences).size > 0
+
+
+def test_few_words_can_suffice_where_many_tokens_are_needed() -> None:
+    """A text cannot lose "w" and keep "w w": sufficient sets of words are not bounded below by those of tokens."""
+    words = 9
+    ngrams = [(i, 1, i) for i in range(words)] + [(i, 2, words + i) for i in range(words - 1)]
+    values = np.array([[0.0, 1.0]] * words + [[0.0, -0.9]] * (words - 1))
+    first, size, token = (np.array(column) for column in zip(*ngrams, strict=True))
+    sentence = Sentence(words, first, size, token, Ballot.of(np.zeros(len(token)), values, label=1), "raw")
+    assert sufficient_words(sentence).size == 1
+    assert sufficient(sentence.ballot).size == 8
+
+
+def test_votes_that_depend_on_the_position() -> None:
+    """Every occurrence a token of its own: the programmes ask only that each counts for itself."""
+    rng = np.random.default_rng(140)
+    for _ in range(40):
+        length = int(rng.integers(2, 7))
+        spots = [(i, size) for size in (1, 2) for i in range(length - size + 1)]
+        b = [[0, x] for x in rng.integers(-3, 4, len(spots)).tolist()]
+        unit = document(rng.integers(1, 4, len(spots)).tolist(), b, [Fraction(0), Fraction(1, 2)], 0)
+        for counts in ("raw", "binary"):
+            text = Text(length, tuple((i, size, s) for s, (i, size) in enumerate(spots)), unit, counts)
+            gone, kept = flip_words(text.sentence), sufficient_words(text.sentence)
+            check_flip(text, gone)
+            check_sufficient(text, kept)
+            assert "bounds" not in (gone.status, kept.status)
+
+
+def test_long_texts_come_back_with_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keytokens.proof.masking.CELLS", 500)
+    monkeypatch.setattr("keytokens.proof.masking.VECTORS", 100)
+    rng = np.random.default_rng(141)
+    length = 120
+    spots = [(i, size) for size in (1, 2) for i in range(length - size + 1)]
+    values = np.stack([np.zeros(len(spots)), rng.normal(size=len(spots)) + 0.3], axis=1)
+    first, size = (np.array(column) for column in zip(*spots, strict=True))
+    sentence = Sentence(length, first, size, np.arange(len(spots)), Ballot.of(np.zeros(len(spots)), values, 1), "raw")
+    gone, kept = flip_words(sentence), sufficient_words(sentence)
+    monkeypatch.undo()
+    exact = flip_words(sentence)
+    assert gone.lower <= exact.size <= gone.size
+    assert sentence.label_after(gone.positions) == 0
+    assert kept.lower <= sufficient_words(sentence).size <= kept.size
+    assert kept.status in ("subset-minimal", "bounds")
+
+
+def test_a_search_within_a_limit_is_complete() -> None:
+    for text in texts(142, 40, 2, "raw"):
+        programme = pessimistic(text.sentence, 0, equal_shares(text.sentence))
+        fewest = text.fewest_sufficient()
+        for most in range(text.length + 1):
+            found = fewest_kept_words(programme, most)
+            assert found.complete
+            assert (found.words is None) == (most < fewest)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_the_search_for_kept_words_loses_no_candidate(n: int) -> None:
+    """Longer texts with real votes, where fronts hold several vectors: against all sets, each checked alone."""
+    rng = np.random.default_rng(143)
+    for _ in range(40):
+        length = 9
+        ngrams = [(i, size, float(rng.normal() + 0.2)) for size in range(1, n + 1) for i in range(length - size + 1)]
+        programme = programme_of(length, ngrams)
+        fewest = next(
+            (
+                k
+                for k in range(1, length + 1)
+                for words in combinations(range(length), k)
+                if not programme.loses(least_sum(programme, [i in words for i in range(length)]))
+            ),
+            None,
+        )
+        found = fewest_kept_words(programme, length)
+        assert (None if found.words is None else len(found.words)) == fewest
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"first": np.array([0])}, "one entry per occurrence"),
+        ({"length": 1}, "inside the 1 words"),
+        ({"token": np.array([0, 0])}, "name every token"),
+    ],
+)
+def test_refusals(change: dict[str, object], message: str) -> None:
+    ballot = Ballot.of([0.0, 0.0], [[0, 1], [0, 1]], label=1)
+    fields: dict[str, object] = {
+        "length": 2,
+        "first": np.array([0, 1]),
+        "size": np.array([1, 1]),
+        "token": np.array([0, 1]),
+        "ballot": ballot,
+        "counts": "raw",
+    }
+    with pytest.raises(ValueError, match=message):
+        Sentence(**{**fields, **change})  # type: ignore[arg-type]
