@@ -2,7 +2,6 @@
 
 import csv
 import random
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,10 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
-
-from benchmarks import (  # noqa: E402
+from benchmarks import (
     accuracy,
     cost,
     datasets,
@@ -27,6 +23,8 @@ from benchmarks import (  # noqa: E402
     synthetic,
     tuning,
 )
+
+ROOT = Path(__file__).parents[2]
 
 FILLER = ["the", "a", "film", "plot", "scene", "and", "with", "was", "very", "quite"]
 

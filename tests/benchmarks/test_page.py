@@ -1,16 +1,12 @@
 """The page of benchmarks from made-up results: ratios, bars, sentences, links."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.measure import write_csv
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
-
-from benchmarks import bars, page, runs  # noqa: E402
-from benchmarks.measure import write_csv  # noqa: E402
+from benchmarks import bars, page, runs
 
 
 def cost(contender: str, which: str, number: int, fit: float, documents: int = 25_000, words: int = 0) -> dict:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import keytokens as kt
+from benchmarks import faithfulness as bench
 
-from .corpus import reviews
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
-
-from benchmarks import faithfulness as bench  # noqa: E402
+from ..corpus import reviews
 
 MASKS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12).map(np.array)
 

@@ -1,14 +1,10 @@
 """The benchmark of `autotune` runs, on a small made-up set: what it measures is not checked here."""
 
 import csv
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks are not part of the package
 
 from benchmarks import autotune
 
-from .corpus import topics
+from ..corpus import topics
 
 
 def test_every_fold_is_written(tmp_path, monkeypatch, capsys):

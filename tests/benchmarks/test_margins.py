@@ -1,17 +1,15 @@
 """The benchmarks of max margins and descents run, on small problems: what they measure is not checked here."""
 
 import csv
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
+from benchmarks import descents, matrix, measure, svm
 
-from benchmarks import descents, matrix, measure, svm  # noqa: E402
+ROOT = Path(__file__).parents[2]
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
