@@ -1,8 +1,10 @@
-"""A fitted model as named arrays, and back.
+"""`BagClassifier`: one softmax attention over bags of vectors, with proofs about their instances.
 
-What users give as bags, labels and weights; what is wrong is refused in one line.
+f(X) = <phi(X) v, softmax(phi(X) q)> + c     phi: a fixed map of one instance, learned from the training instances
 
-The estimator: options, `fit`, predictions, explanations, and what is kept on disk.
+a_t = phi(x_t)'q    b_t = phi(x_t)'v + c     each instance has one log weight and one value (a value a class, for more)
+
+So what `keytokens.proof` proves of tokens holds for instances, each with count 1.
 """
 
 from __future__ import annotations
