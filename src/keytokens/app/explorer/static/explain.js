@@ -1,7 +1,6 @@
 // Why one text gets its label: the record that the views show, with the same fields and the same sentence as
 // keytokens/explanation.py. Everything but the words and the probability is computed when it is first asked for.
 
-import { phi } from "./model.js";
 import { fixed } from "./numbers.js";
 import { extremesKeeping, probabilityOf, probabilityWithout, rangesDeleting } from "./ranges.js";
 import { NOTHING, flipTokens, sufficientTokens } from "./sets.js";
@@ -40,8 +39,8 @@ export class Explanation {
 
   get logWeight() {
     const { columns, occurrences } = this.read;
-    const { attention, counts } = this.model;
-    return this.#once("logWeight", () => columns.map((s, t) => Math.log(phi(occurrences[t], counts)) + attention[s]));
+    const { attention, weighting } = this.model;
+    return this.#once("logWeight", () => columns.map((s, t) => Math.log(weighting.of(occurrences[t])) + attention[s]));
   }
 
   /** K arrays: the value of each token for each class, intercept folded in. */

@@ -1,9 +1,8 @@
 // The words of a document, the n-grams on them, and programmes that are exact or bound the truth from one side
-// (keytokens/proof/phrase.py). Masking is local only if each occurrence counts for itself, so for log and
-// binary counts phi is replaced by straight lines: supporters from below, opponents from above (pessimistic), or the
+// (keytokens/proof/phrase.py). Masking is local only if each occurrence counts for itself, so a phi
+// that is not additive is replaced by straight lines: supporters from below, opponents from above (pessimistic), or the
 // other way round (optimistic).
 
-import { phi } from "./model.js";
 import { recounted } from "./occurrences.js";
 import { Programme } from "./programme.js";
 import { ROUNDING, labelOf, votesAgainst } from "./votes.js";
@@ -17,12 +16,12 @@ export class Phrase {
       token,
       occurrences,
       ballot: e.ballot,
-      counts: e.model.counts,
+      phi: e.model.weighting,
       length: words.length,
     });
     this.order = size.reduce((a, b) => Math.max(a, b), 1);
-    this.weight = occurrences.map((c) => phi(c, this.counts));
-    this.lastStep = occurrences.map((c, s) => this.weight[s] - phi(c - 1, this.counts));
+    this.weight = occurrences.map((c) => this.phi.of(c));
+    this.lastStep = occurrences.map((c, s) => this.weight[s] - this.phi.of(c - 1));
     this.rivals = this.ballot.rivals.map((_, r) => r);
     this.cachedVotes = [];
   }
@@ -31,9 +30,9 @@ export class Phrase {
     return (this.cachedVotes[r] ??= votesAgainst(this.ballot, r));
   }
 
-  /** Each occurrence counts for itself: raw counts, or no token that votes occurs twice. */
+  /** Each occurrence counts for itself: an additive weighting, or no token that votes occurs twice. */
   isLocal(r) {
-    return this.counts === "raw" || !this.occurrences.some((c, s) => c > 1 && this.ballot.margin[r][s] !== 0);
+    return this.phi.additive || !this.occurrences.some((c, s) => c > 1 && this.ballot.margin[r][s] !== 0);
   }
 
   /** Per occurrence: are all its words in `flags`? */
@@ -61,7 +60,7 @@ export class Phrase {
 
   /** Label of the masked text; null if nothing is left that has one. */
   labelAfter(mask) {
-    const rest = recounted(this.ballot, this.occurrences, this.inTokens(this.flags(mask, 0)), this.counts);
+    const rest = recounted(this.ballot, this.occurrences, this.inTokens(this.flags(mask, 0)), this.phi);
     return rest.tokens || rest.hasSink ? labelOf(rest) : null;
   }
 
@@ -81,7 +80,7 @@ export class Phrase {
     const q = this.inTokens(flags);
     return shares.map((share, o) => {
       const s = this.token[o];
-      const first = phi(q[s], this.counts) / this.weight[s];
+      const first = this.phi.of(q[s]) / this.weight[s];
       const target = missed[o] ? first / Math.max(q[s], 1) : (1 - first) / Math.max(this.occurrences[s] - q[s], 1);
       return (1 - rate) * share + rate * target;
     });
@@ -102,7 +101,7 @@ export class Phrase {
     const programme = this.optimistic(r);
     const votes = this.votes(r);
     const vote = this.token.map((s, o) => {
-      const full = votes[s] / this.weight[s];
+      const full = (votes[s] / this.weight[s]) * this.phi.of(1);
       const cut = programme.slack > 0 ? Math.min(full, (2 * programme.slack) / ROUNDING) : full;
       return cut > 0 ? cut : programme.vote[o];
     });
@@ -140,7 +139,7 @@ export class Phrase {
     const votes = this.votes(r);
     const sure = this.inside(flags);
     const q = this.inTokens(flags);
-    const part = q.map((count, s) => phi(count, this.counts) / this.weight[s]);
+    const part = q.map((count, s) => this.phi.of(count) / this.weight[s]);
     const concerned = q.map((count, s) => votes[s] > 0 && count > 0);
     const vote = this.token.map((s, o) => {
       if (!concerned[s]) return programme.vote[o];

@@ -17,7 +17,7 @@ const NO_WORDS = { positions: [], size: 0, lower: 0, status: "none", tight: fals
 export function flipWords(e) {
   const phrase = new Phrase(e);
   if (phrase.order === 1)
-    return fromOccurrences(phrase, flipOccurrences(phrase.ballot, phrase.occurrences, phrase.counts));
+    return fromOccurrences(phrase, flipOccurrences(phrase.ballot, phrase.occurrences, phrase.phi));
   const answers = [];
   let most = phrase.length;
   for (const r of phrase.rivals) {
@@ -114,7 +114,7 @@ export function sufficientWords(e) {
   const phrase = new Phrase(e);
   if (!phrase.first.length && !phrase.ballot.hasSink) return NO_WORDS;
   if (phrase.order === 1)
-    return fromOccurrences(phrase, sufficientOccurrences(phrase.ballot, phrase.occurrences, phrase.counts));
+    return fromOccurrences(phrase, sufficientOccurrences(phrase.ballot, phrase.occurrences, phrase.phi));
   const check = new Check(phrase);
   const spelled = check.trimmed(spelledWords(phrase));
   let kept = spelled.words;
@@ -142,7 +142,7 @@ function fewestAgainst(programme, size) {
 
 /** Words that spell the occurrences of a sufficient set. */
 function spelledWords(phrase) {
-  const { indices } = sufficientOccurrences(phrase.ballot, phrase.occurrences, phrase.counts);
+  const { indices } = sufficientOccurrences(phrase.ballot, phrase.occurrences, phrase.phi);
   const words = new Set();
   for (const o of phrase.occurrencesOf(indices)) {
     for (let i = phrase.first[o]; i < phrase.first[o] + phrase.size[o]; i++) words.add(i);
