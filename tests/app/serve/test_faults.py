@@ -21,9 +21,9 @@ import pytest
 
 from keytokens.app.serve import Limits, Store
 from keytokens.app.serve.models import Shelf, take_in
-from keytokens.app.serve.preview import facts_of, look
 from keytokens.app.serve.runs import Busy, Runs
 from keytokens.app.serve.store import NotThere
+from keytokens.app.serve.worker import facts_of, look
 from keytokens.base.errors import DataError
 
 from .conftest import serving, table, until

@@ -25,14 +25,15 @@ from starlette.types import Receive, Scope, Send
 from ..._version import __version__
 from ...base.errors import DataError, InputError, KeyTokensError, MissingExtra
 from ...io.sources import COMPRESSIONS, FORMATS, kind_of
+from ...model.weighting import WEIGHTINGS
 from ..explorer.page import explorer_page
 from .guard import LOOPBACK, Guard, Limits, error_body
 from .home import home_page
 from .models import Shelf
-from .preview import look
 from .runs import Busy, Runs
 from .store import NotThere, Store, check_names, new_id, reason
 from .turns import Places, Turns, while_there
+from .worker import look
 
 T = TypeVar("T")
 PARTS = ("model", "overview", "documents")
@@ -109,7 +110,7 @@ class Options(_Asked):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     ngrams: int = Field(3, ge=1, le=5, description="Longest n-gram, in words.")
-    counts: str = Field("raw", pattern="^(raw|log|binary)$")
+    counts: str = Field("raw", pattern=f"^({'|'.join(WEIGHTINGS)})$")
     sink: float | None = Field(None, ge=0)
     attention_penalty: float | None = Field(None, gt=0)
     brevity: float | None = Field(None, ge=0, le=1, description="Larger: fewer tokens decide.")
