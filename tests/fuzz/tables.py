@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import keytokens as kt
-from keytokens.app.serve.preview import facts_of
+from keytokens.app.serve.worker import facts_of
 from keytokens.base.checks import check_labels
 from keytokens.base.errors import OutputError
 from keytokens.explain.terminal import explanation_text

@@ -22,7 +22,7 @@ from keytokens.app.serve import Limits, Store, create_app
 from keytokens.app.serve import app as routes
 from keytokens.app.serve.connections import configured
 from keytokens.app.serve.models import take_in
-from keytokens.app.serve.preview import facts_of
+from keytokens.app.serve.worker import facts_of
 
 from .models import TEXTS
 from .mutate import WORDS, mutated, mutated_json

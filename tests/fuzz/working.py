@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import keytokens as kt
-from keytokens.app.jobs import Flow, fit_flow
+from keytokens.app.jobs import FitJob, fit_table
 from keytokens.estimators import streaming
 from keytokens.estimators.streaming import Workplace
 
@@ -58,16 +58,24 @@ class Working:
 
     def outcome(self, options: dict[str, Any], resume: bool) -> str:
         """All that a user gets: the bits of the model and the score."""
-        flow = Flow(str(self.data), None, "text", "label", quiet=True)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            fit_flow(flow, self.output, {**options, "threads": 1}, 0.3, 0, None, resume, None)
+        job = FitJob(
+            data=str(self.data),
+            output=self.output,
+            options={**options, "threads": 1},
+            text="text",
+            label="label",
+            holdout=0.3,
+            memory=1_000_000_000,
+            resume=resume,
+        )
+        score = fit_table(job).score
+        assert score is not None
         if self.partial.exists():
             raise Broken("the working folder is left behind")
         model = kt.load(self.output)
         bits = [getattr(model, name).tobytes().hex() for name in FITTED if hasattr(model, name)]
         tokens = list(model.vocabulary_.tokens)
-        return json.dumps([json.loads(said.getvalue())["score"], model.classes_.tolist(), tokens, bits])
+        return json.dumps([asdict(score), model.classes_.tolist(), tokens, bits])
 
     def _stopped(self, options: dict[str, Any], where: str, at: int) -> dict[str, bytes]:
         """The files of a run that ends right after it has saved a state."""

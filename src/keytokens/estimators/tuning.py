@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,17 @@ class Tuned:
         """The options that are not as they were at the start."""
         start = self.trials[0].options
         return {name: value for name, value in self.options.items() if value != start[name]}
+
+    def record(self) -> dict[str, Any]:
+        """Everything but the model, as plain data for JSON."""
+        return {
+            "metric": self.metric,
+            "score": self.score,
+            "standard_error": self.standard_error,
+            "options": self.options,
+            "trials": [asdict(trial) for trial in self.trials],
+            "seconds": self.seconds,
+        }
 
     def __str__(self) -> str:
         changed = ", ".join(f"{name}={value!r}" for name, value in self.changed.items())

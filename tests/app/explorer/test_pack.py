@@ -22,7 +22,7 @@ from keytokens import InputError, KeyTokenClassifier
 from keytokens.app.explorer import explorer_page, page
 from keytokens.app.explorer.documents import AVERAGE, choose
 from keytokens.app.explorer.model import packed_alphabet
-from keytokens.app.explorer.overview import judge, overview, wilson
+from keytokens.app.explorer.overview import Judged, overview, wilson
 from keytokens.app.explorer.pack import narrowest, pack, unpack
 from keytokens.app.explorer.page import _read, modules, script, style
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, _ranges
@@ -78,7 +78,7 @@ def test_wilson_is_scipys(a, b):
 def test_the_numbers_are_scikit_learns(name):
     clf, texts, labels = variant(name)
     P = clf.predict_proba(texts)
-    found = overview(judge(clf.classes_.tolist(), labels, P))
+    found = overview(Judged(clf.classes_.tolist(), labels, P))
     theirs = confusion_matrix(labels, clf.predict(texts), labels=clf.classes_)
     ours = np.zeros_like(theirs)
     for t, p, c in found["confusions"]:
@@ -97,10 +97,10 @@ def test_the_numbers_are_scikit_learns(name):
 
 def test_labels_are_compared_as_they_are_written():
     P = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])
-    found = overview(judge([0, 1], ["0", "1", "new"], P))
+    found = overview(Judged([0, 1], ["0", "1", "new"], P))
     assert (found["right"], found["names"], found["known"]) == (2, ["0", "1", "new"], 2)
     assert found["confusions"] == [[0, 0, 1], [1, 1, 1], [2, 0, 1]]
-    nothing = overview(judge([0, 1], [], np.zeros((0, 2))))
+    nothing = overview(Judged([0, 1], [], np.zeros((0, 2))))
     assert (nothing["texts"], nothing["accuracy"], nothing["log_loss"]) == (0, None, None)
 
 
@@ -111,7 +111,7 @@ def test_labels_are_compared_as_they_are_written():
 def test_chosen_texts_fit_and_favour_the_wrong(rows, most):
     texts = ["x" * length for length, _, _ in rows]
     P = np.array([[p, 1 - p] for _, _, p in rows])
-    judged = judge([0, 1], [0 if right else 1 for _, right, _ in rows], P)
+    judged = Judged([0, 1], [0 if right else 1 for _, right, _ in rows], P)
     chosen = choose(texts, judged, most)
     taken = chosen.rows.tolist()
     assert taken == sorted(set(taken))

@@ -30,7 +30,7 @@ from ...explain.format import clean, one_line
 from ...explain.style import digest
 from .documents import choose, packed_documents
 from .model import PageModel
-from .overview import judge, overview
+from .overview import Judged, overview
 from .pack import pack
 
 PARTS = ("model", "overview", "documents")
@@ -133,9 +133,9 @@ def explorer_parts(
     """
     if P is None:
         return {"model": model.packed()}, {"title": title, "tokens": len(model.tokens)}
-    judged = judge(model.classes, labels, P)
+    judged = Judged(model.classes, labels, P)
     chosen = choose(texts, judged, most)
-    score = overview(judged if scored is None else judge(model.classes, labels, scored))
+    score = overview(judged if scored is None else Judged(model.classes, labels, scored))
     facts = {**score, "title": title, "note": note, "shown": len(chosen.rows), "tokens": len(model.tokens)}
     documents = packed_documents(texts, judged, chosen)
     return {"model": model.packed(), "overview": pack(facts), "documents": documents}, facts

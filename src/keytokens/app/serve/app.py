@@ -30,10 +30,10 @@ from ..explorer.page import explorer_page
 from .guard import LOOPBACK, Guard, Limits, error_body
 from .home import home_page
 from .models import Shelf
-from .preview import look
 from .runs import Busy, Runs
 from .store import NotThere, Store, check_names, new_id, reason
 from .turns import Places, Turns, while_there
+from .worker import look
 
 T = TypeVar("T")
 PARTS = ("model", "overview", "documents")

@@ -7,8 +7,8 @@ import html
 from collections.abc import Sequence
 
 from ...explain.html import FAIL, plain_page
+from . import Made
 from .figure import Check, numbered_notes
-from .gallery import Made
 from .look import DPI
 
 TITLE = "keytokens: figures that check themselves"

@@ -1,4 +1,4 @@
-"""The figures of trained embeddings, in small, and what the command does without texts."""
+"""The figures of real texts, and what the command does without texts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ import pytest
 from keytokens.app.cli.app import run
 from keytokens.lab.figures import figures
 
-from .laws import FigureLaws, made
-
-SMALL = ["step", "flow", "u-shape", "selection", "simulated-reviews"]
-
-
-@pytest.mark.parametrize("name", SMALL)
-class TestLaws(FigureLaws):
-    pass
+from .made import made
 
 
 def test_on_reviews(imdb):
