@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks import (
     accuracy,
+    beside,
     cost,
     datasets,
     evaluation,
@@ -133,6 +134,23 @@ def test_costs_in_fresh_processes(tmp_path, monkeypatch, capsys):
     texts, _ = synthetic.short(60)
     assert float(runs[0]["text_mb"]) == sum(map(len, texts)) / 1e6
     assert "length, 1,000 texts of 5 words, round 1, keytokens: fit" in capsys.readouterr().out
+
+
+def test_a_tree_beside_itself(tmp_path, capsys):
+    beside.main(
+        [str(ROOT / "src"), "--cases", "short", "--rounds", "2", "--documents", "400", "--output", str(tmp_path)]
+    )
+    runs = rows_of(tmp_path / "beside.csv")
+    assert [(run["tree"], run["round"]) for run in runs] == [(who, at) for who in ("here", "other") for at in "01"]
+    assert len({run["accuracy"] for run in runs}) == 1
+    assert all(float(run["fit_cpu_s"]) > 0 for run in runs)
+    assert "short" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_no_tree_to_stand_beside(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        beside.main([str(tmp_path)])
+    assert f"expected the folder `src` of another tree, found {tmp_path}" in capsys.readouterr().err
 
 
 def test_speed_reads_the_reviews(tmp_path, monkeypatch):

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from ..base.threads import TreeSum
 from ..model.attention import Parameters, Sums
-from ..model.blocks import COUNTS, Block, Float, block_bounds, by_token, layout, slices_of_block
+from ..model.blocks import Block, Float, block_bounds, by_token, layout, slices_of_block
 from ..model.losses import Labels
+from ..model.weighting import WEIGHTINGS
 from ..text import shards as steps
 from ..text.hashing import Ids
 from ..training.fit import TrainingSet, means_of
@@ -230,7 +231,7 @@ def _block(
     threads: int | None,
 ) -> Held:
     """One block of the texts first .. last - 1 of each shard."""
-    texts, weigh, own = steps.some_texts(parts), COUNTS[counts], _threads(threads)
+    texts, weigh, own = steps.some_texts(parts), WEIGHTINGS[counts], _threads(threads)
     if turn:
         (slices,) = steps.by_token(texts, column, lambda before: [slices_of_block(before)], weigh, own)
         block = Block(slices)

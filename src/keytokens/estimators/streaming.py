@@ -34,7 +34,7 @@ from ..base.checks import Seen, check_labels, check_texts, listed_labels
 from ..base.errors import InputError, refusal
 from ..base.files import write_whole
 from ..base.mapped import MappedArray
-from ..model.blocks import COUNTS
+from ..model.weighting import WEIGHTINGS
 from ..text.allowance import ANYTHING, Allowance
 from ..text.matrix import matrix_of
 from ..text.ngrams import Limits, build_from
@@ -208,7 +208,9 @@ def gather(
 
     shelves = file_shelves(place.folder)
     allowance = budget or ANYTHING
-    vocabulary, matrix, rooms = build_from(grouped(texts()), limits, threads, shelves, room, COUNTS[counts], allowance)
+    vocabulary, matrix, rooms = build_from(
+        grouped(texts()), limits, threads, shelves, room, WEIGHTINGS[counts], allowance
+    )
     if not len(vocabulary):
         cure = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)

@@ -20,7 +20,8 @@ from ..base.errors import refusal
 from ..base.threads import ordered_map
 from ..explain.text import Explanation, KeyToken
 from ..model.attention import scores
-from ..model.blocks import COUNTS, Block, Float, blocks_of, by_token, slice_bounds, weigh
+from ..model.blocks import Block, Float, blocks_of, by_token, slice_bounds
+from ..model.weighting import WEIGHTINGS, weigh
 from ..text.matrix import count
 from ..text.ngrams import Found, Limits, find
 from ..text.pieces import slices
@@ -146,7 +147,7 @@ class KeyTokenClassifier(Attention):
         return self
 
     def _counted(self, found: Found, n_classes: int) -> list[Block]:
-        weigh = COUNTS[self.counts]
+        weigh = WEIGHTINGS[self.counts]
         if by_token(found.n_tokens, n_classes):
             return list(map(Block, found.by_token(slice_bounds, self._threads, weigh)))
         return blocks_of(found.by_text(self._threads, weigh))

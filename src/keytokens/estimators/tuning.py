@@ -23,8 +23,9 @@ from ..base.bar import Bar
 from ..base.checks import check_choice, check_labels, check_number, check_texts
 from ..base.errors import refusal
 from ..model.attention import scores
-from ..model.blocks import COUNTS, Float, blocks_of, by_token, weigh
+from ..model.blocks import Float, blocks_of, by_token
 from ..model.losses import probabilities
+from ..model.weighting import WEIGHTINGS, weigh
 from ..text.ngrams import Limits, build
 from ..training.weights import class_weighted
 from .text import KeyTokenClassifier
@@ -206,7 +207,7 @@ class Space:
         small = letters <= FEW_LETTERS
         choices = {
             "min_df": ((1, 2), (1, 4), (1, 8), *(((1,),) if small else ())),
-            "counts": tuple(COUNTS)[::-1],
+            "counts": tuple(WEIGHTINGS)[::-1],
             "ngrams": ((1, 3), (1, 2), (1, 1), *(((1, 4),) if small else ())),
             "prior__sink": (0.0,),
             "prior__ratio": (0.0,),

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import proof as proofs
-from ..proof.occurrences import Counts
 from ..proof.phrase import Sentence
 from ..proof.tokens import TokenSet
 from ..proof.votes import Ballot
@@ -120,7 +119,7 @@ class Document:
     scores: NDArray[Any]  # (K,) f of the document; two classes: 0 and f
     probabilities: NDArray[Any]  # (K,)
     classes: Sequence[Any]
-    counts: Counts
+    counts: str
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -41,26 +41,10 @@ _MANY_TOKENS = 1 << 20  # a vector of so many is larger than what a core has for
 Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
 Of = Callable[[Float, Float], None]  # from entries to entries
 
-# phi, the weight of a token that occurs c times, for any amount c >= 0: training and proofs use these functions, and
-# model.js of the page has the same. phi(0) = 0, and phi is concave, as the proofs need. Below 1 (amounts that are not
-# counts) the logarithm goes on as a straight line; "binary" asks whether there is any of the token.
-COUNTS: dict[str, Callable[[Float], Float]] = {
-    "raw": lambda c: c,
-    "log": lambda c: np.minimum(c, 1) + np.log(np.maximum(c, 1)),
-    "binary": lambda c: (c > 0).astype(c.dtype),
-}
-
 
 def layout(rows: int) -> Literal["C", "F"]:
     """How a matrix with so many rows, and a column for each token, should lie in memory."""
     return "C" if rows <= _FEW else "F"
-
-
-def weigh(counts: sparse.csr_matrix, kind: str) -> sparse.csr_matrix:
-    """The same matrix with phi(c) for c."""
-    if kind == "raw":
-        return counts
-    return sparse.csr_matrix((COUNTS[kind](counts.data), counts.indices, counts.indptr), shape=counts.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import posixpath
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix, log_loss
 
 from keytokens import InputError, KeyTokenClassifier
-from keytokens.app.explorer import explorer_page
+from keytokens.app.explorer import explorer_page, page
 from keytokens.app.explorer.documents import AVERAGE, choose
 from keytokens.app.explorer.model import packed_alphabet
 from keytokens.app.explorer.overview import Judged, overview, wilson
@@ -137,7 +139,8 @@ def test_names_are_unique_across_modules():
 def test_every_import_is_used_and_exported():
     for module in modules():
         source = _read(module)
-        for names, other in re.findall(r'^import \{([^}]*)\} from "\./([a-z]+\.js)";', source, re.MULTILINE):
+        for names, path in re.findall(r'^import \{([^}]*)\} from "(\.\.?/[a-z/]+\.js)";', source, re.MULTILINE):
+            other = posixpath.normpath(posixpath.join(posixpath.dirname(module), path))
             for name in re.findall(r"\w+", names):
                 exported = rf"^export (?:async )?(?:function|class|const) {name}\b"
                 assert re.search(exported, _read(other), re.MULTILINE), f"{other} does not export {name} to {module}"
@@ -145,9 +148,8 @@ def test_every_import_is_used_and_exported():
 
 
 def test_every_file_is_part_of_the_page():
-    from importlib.resources import files
-
-    found = {file.name for file in files("keytokens.app.explorer").joinpath("static").iterdir()}
+    static = Path(page.__file__).parent / "static"
+    found = {file.relative_to(static).as_posix() for file in static.rglob("*.*")}
     assert found == {*modules(), "page.css", "body.html"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..._version import __version__
 from ...explain.format import label_name
+from ...model.weighting import weighting
 from ...text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, Ranges
 from .pack import narrowest, pack
 
@@ -22,7 +23,7 @@ class PageModel:
     classes: Sequence[Any]
     tokens: Sequence[str]
     order: int  # the longest n-gram, in words
-    counts: str  # "raw", "log" or "binary"
+    counts: str  # the name of a weighting
     attention: NDArray[Any]  # (V,) as trained
     values: NDArray[Any]  # (1 or K, V) as trained
     intercept: NDArray[Any]  # (1 or K,) as every prediction uses it
@@ -37,11 +38,12 @@ class PageModel:
 
     def packed(self) -> bytes:
         """The container `model` of the page."""
+        phi = weighting(self.counts)
         facts = {
             "version": __version__,
             "classes": [{"name": label_name(c), "repr": repr(c), "value": c} for c in self.classes],
             "order": self.order,
-            "counts": self.counts,
+            "weighting": {**asdict(phi), "additive": phi.additive},
             "intercept": np.asarray(self.intercept, np.float64).tolist(),
             "empty": np.asarray(self.empty, np.float64).tolist(),
             "log_sink": None if self.log_sink == -np.inf else float(self.log_sink),

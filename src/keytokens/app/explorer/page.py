@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import functools
 import html
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ from .pack import pack
 
 PARTS = ("model", "overview", "documents")
 _MAIN = "app.js"
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.\.?/[a-z/]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
@@ -40,25 +41,26 @@ _read = functools.partial(static_text, __package__)
 
 
 @functools.cache
-def modules() -> tuple[str, ...]:
-    """The modules of the page, each after those it imports."""
+def modules(*mains: str) -> tuple[str, ...]:
+    """The modules of the page, or those that some of them need, each after those it imports."""
     order: list[str] = []
 
     def visit(name: str, path: tuple[str, ...]) -> None:
         assert name not in path, f"modules import each other: {path}"
         if name not in order:
             for other in _IMPORT.findall(_read(name)):
-                visit(other, (*path, name))
+                visit(posixpath.normpath(posixpath.join(posixpath.dirname(name), other)), (*path, name))
             order.append(name)
 
-    visit(_MAIN, ())
+    for main in mains or (_MAIN,):
+        visit(main, ())
     return tuple(order)
 
 
 @functools.cache
-def script() -> str:
+def script(*mains: str) -> str:
     """All modules as one: names are unique across them (a test says so), so imports and exports can go."""
-    return "\n" + "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in modules())
+    return "\n" + "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in modules(*mains))
 
 
 @functools.cache

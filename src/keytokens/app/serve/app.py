@@ -26,6 +26,7 @@ from ..._version import __version__
 from ...base.errors import DataError, InputError, KeyTokensError, MissingExtra
 from ...explain.html import shell, static_text
 from ...io.sources import COMPRESSIONS, FORMATS, kind_of
+from ...model.weighting import WEIGHTINGS
 from ..explorer.page import explorer_page, style
 from .guard import LOOPBACK, Guard, Limits, error_body
 from .models import Shelf
@@ -109,7 +110,7 @@ class Options(_Asked):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     ngrams: int = Field(3, ge=1, le=5, description="Longest n-gram, in words.")
-    counts: str = Field("raw", pattern="^(raw|log|binary)$")
+    counts: str = Field("raw", pattern=f"^({'|'.join(WEIGHTINGS)})$")
     sink: float | None = Field(None, ge=0)
     attention_penalty: float | None = Field(None, gt=0)
     brevity: float | None = Field(None, ge=0, le=1, description="Larger: fewer tokens decide.")

@@ -6,8 +6,8 @@ import base64
 from collections.abc import Sequence
 
 from ...explain.html import FAIL, escaped, plain_page, table
+from . import Made
 from .figure import Check, numbered_notes
-from .gallery import Made
 from .look import DPI
 
 TITLE = "keytokens: figures that check themselves"

@@ -1,14 +1,8 @@
 // The model itself: f = C(w b) / (C w + w0) + c with w = exp(a), in double precision and in Python's order of sums.
 
 import { argmax } from "./numbers.js";
+import { weightingOf } from "./weighting.js";
 import { classTable, readWords } from "./words.js";
-
-/** phi, the weight of a token that occurs c times, for any amount c >= 0: the functions of keytokens/model/blocks.py. */
-export function phi(c, counts) {
-  if (counts === "raw") return c;
-  if (counts === "binary") return c > 0 ? 1 : 0;
-  return Math.min(c, 1) + Math.log(Math.max(c, 1));
-}
 
 export class Model {
   /** From a container: see keytokens/app/explorer/pack.py for what it holds. */
@@ -16,7 +10,7 @@ export class Model {
     this.facts = facts;
     this.classes = facts.classes; // [{name, quoted, value}]
     this.two = facts.classes.length === 2;
-    this.counts = facts.counts;
+    this.weighting = weightingOf(facts.weighting);
     this.order = facts.order;
     this.tokens = facts.tokens.length ? facts.tokens.split("\n") : [];
     this.size = this.tokens.length;
@@ -108,14 +102,14 @@ export class Model {
       sink = Math.exp(this.logSink - top);
     }
     let total = 0;
-    for (const t of order) total += phi(occurrences[t], this.counts) * weight(t);
+    for (const t of order) total += this.weighting.of(occurrences[t]) * weight(t);
     total += sink;
     const scores = this.values.map((b, k) => {
       if (!(total > 0)) return this.empty[k];
       let sum = 0;
       for (const t of order) {
         const wb = own ? own.wB[k][columns[t]] : weight(t) * b[columns[t]];
-        sum += phi(occurrences[t], this.counts) * wb;
+        sum += this.weighting.of(occurrences[t]) * wb;
       }
       return sum / total + this.intercept[k];
     });

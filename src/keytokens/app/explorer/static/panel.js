@@ -333,10 +333,10 @@ function setOf(e, title, found, kind) {
 }
 
 function sizeLine(e, found, kind) {
-  const total = several(e.ballot.tokens, "token");
+  const total = several(e.votes.tokens, "token");
   if (!e.names.length) return "None: no word of this text is known.";
   if (found.status === "none") {
-    return `There is none: no deletion${e.ballot.hasSink ? "" : " that leaves a known token"} changes the label.`;
+    return `There is none: no deletion${e.votes.hasSink ? "" : " that leaves a known token"} changes the label.`;
   }
   if (found.size === 0) return "Empty: the label is fixed without any token.";
   const proved =
@@ -353,7 +353,7 @@ function sizeLine(e, found, kind) {
 /** What is proved of the size of a set of words. */
 function wordsLine(e, found) {
   if (found.status === "none")
-    return `There is none: no masking of words${e.ballot.hasSink ? "" : " that leaves a known token"} changes the label.`;
+    return `There is none: no masking of words${e.votes.hasSink ? "" : " that leaves a known token"} changes the label.`;
   if (!found.positions.length && found.status === "bounds")
     return `None was found; if there is one, it has at least ${several(found.lower, "word")}.`;
   if (!found.positions.length) return "Empty: the label is fixed without any word.";
