@@ -8,7 +8,6 @@ from scipy import sparse
 
 import keytokens as kt
 from keytokens import text
-from keytokens.model import blocks as counts
 
 from ..corpus import reviews, topics
 
@@ -58,20 +57,6 @@ def test_same_bits_with_any_threads():
         for name in ("attention_", "values_", "intercept_", "mean_attention_", "class_counts_", "history_"):
             np.testing.assert_array_equal(getattr(fits[0], name), getattr(other, name))
         np.testing.assert_array_equal(fits[0].predict_proba(texts), other.predict_proba(texts))
-
-
-@pytest.mark.parametrize("options", [{}, {"counts": "log", "class_weight": "balanced"}], ids=str)
-def test_same_bits_token_by_token(monkeypatch, options):
-    """Two classes, whose counts lie so only where tokens are many; several blocks, and weights that are no integers."""
-    texts, labels = reviews()
-    weight = np.random.default_rng(0).random(len(texts))
-    monkeypatch.setattr(counts, "BLOCK", 900)
-    found = []
-    for many in (0, 10**9):
-        monkeypatch.setattr(counts, "_MANY_TOKENS", many)
-        clf = kt.KeyTokenClassifier(**options).fit(texts, labels, weight)
-        found.append([getattr(clf, name).tobytes() for name in ("attention_", "values_", "class_counts_", "history_")])
-    assert found[0] == found[1]
 
 
 def test_the_text_front_is_the_array_core(two):

@@ -23,7 +23,7 @@ from ..base.bar import Bar
 from ..base.checks import check_choice, check_labels, check_number, check_texts
 from ..base.errors import refusal
 from ..model.attention import scores
-from ..model.blocks import Float, blocks_of, by_token
+from ..model.blocks import Float, blocks_of
 from ..model.losses import probabilities
 from ..model.weighting import WEIGHTINGS, weigh
 from ..text.ngrams import Limits, build
@@ -360,7 +360,7 @@ class Data:
             return np.tile(share, (len(stage.held), 1))
         weight = class_weighted(model.class_weight, self.labels[stage.train], own)
         counts = weigh(stage.counts[:, columns], model.counts)
-        blocks = blocks_of(counts, by_token(counts.shape[1], len(self.classes)))
+        blocks = blocks_of(counts)
         model._train(blocks, self.classes, self.y[stage.train], weight, self.sizes[columns])
         return probabilities(scores(weigh(stage.held_counts[:, columns], model.counts), model._theta)).T
 
