@@ -1,6 +1,6 @@
 """A fit to more texts than the memory holds: one pass over them, everything else from files in a folder.
 
-    texts   -> pieces, tallies, entries     in files without a name, gone when the process is
+    texts   -> words, n-grams, rows         in files without a name, gone when the process is
             -> indices, data                the counts, mapped; training reads them block by block
     labels, vocabulary                      in memory, and in the folder for a run that goes on after an interruption
 
@@ -37,9 +37,8 @@ from ..base.mapped import MappedArray
 from ..model.blocks import COUNTS
 from ..text.allowance import ANYTHING, Allowance
 from ..text.matrix import matrix_of
-from ..text.ngrams import Limits, build_from
-from ..text.pieces import grouped
-from ..text.spill import file_shelves
+from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..text.vocabulary import Level, Vocabulary
 from ..training.lbfgs import LBFGSState
 
@@ -206,13 +205,12 @@ def gather(
     def room(length: int, dtype: Any) -> MappedArray:
         return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")
 
-    shelves = file_shelves(place.folder)
-    allowance = budget or ANYTHING
-    vocabulary, matrix, rooms = build_from(grouped(texts()), limits, threads, shelves, room, COUNTS[counts], allowance)
-    if not len(vocabulary):
+    built = build(texts(), limits, Threads(threads, place.folder), budget or ANYTHING)
+    matrix, rooms = built.in_rooms(COUNTS[counts], room)
+    if not len(built.vocabulary):
         cure = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
-    return Gathered(vocabulary, matrix, rooms, *codes.finish(relabel), None if budget is None else budget.dropped)
+    return Gathered(built.vocabulary, matrix, rooms, *codes.finish(relabel), None if budget is None else budget.dropped)
 
 
 def sealed(record: dict[str, Any]) -> bytes:

@@ -26,6 +26,7 @@ from ..model.attention import scores
 from ..model.blocks import COUNTS, Float, blocks_of, by_token, weigh
 from ..model.losses import probabilities
 from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..training.weights import class_weighted
 from .text import KeyTokenClassifier
 
@@ -324,7 +325,8 @@ class Data:
         cls, texts: list[str], labels: NDArray[Any], weight: Float, limits: Limits, threads: int, folds: int, seed: int
     ) -> Data:
         begin = clock()
-        vocabulary, counts = build(texts, limits, threads)
+        built = build(texts, limits, Threads(threads))
+        vocabulary, counts = built.vocabulary, built.matrix()
         seconds = clock() - begin
         classes, y = np.unique(labels, return_inverse=True)
         held = folds_of(y, folds, seed)
