@@ -90,34 +90,42 @@ def build(texts: Any, limits: Limits, run: Executor | None = None, allowance: Al
     run = run or Threads()
     readings = run.map(read_block, (), run.blocks(texts))
     found = run.call(most_frequent_first, run.fold(functools.partial(merge_words, allowance=allowance), readings))
-    table = run.call(KeyTable.build, run.call(attrgetter("keys"), found))
-    words, ends = run.map(number_block, (table,), readings), run.map(attrgetter("ends"), (), readings)
+    words = run.map(number_block, (run.call(table_of, found),), readings)
+    ends = run.map(attrgetter("ends"), (), readings)
     del readings
     give_back_memory()
     n_words, n_texts = run.value([run.call(len, found), run.call(attrgetter("n_texts"), found)])
-    grams: list[Any] = []  # by order
-    nodes, n_nodes = [words], 0  # by order: of each block the node that begins at each word
-    for order in limits.orders:
-        least = limits.least_on_the_way(order) if order > 1 else 1
-        own = _merged(run, run.map(ngrams_of, (order, n_words), words, nodes[-1], ends), least)
-        n_own = run.value(run.call(len, own))
-        allowance.grams(n_own, limits.orders[-1] - order)
-        if order > 1 and n_own:
-            table = run.call(KeyTable.build, run.call(attrgetter("keys"), own), n_nodes)
-            nodes.append(run.map(nodes_of, (order, n_words, table), words, nodes[-1], ends))
-        grams, n_nodes = [*grams, own], n_nodes + n_own
-        if not n_own:  # nothing longer either
-            break
+    grams, nodes = _frequent(run, words, ends, n_words, limits, allowance)
     column = run.call(choose, grams, limits, n_texts)
     n_tokens = run.value(run.call(n_chosen, column))
     kept = allowance.keep(n_tokens)
     if kept < n_tokens:
         column = run.call(choose, grams, replace(limits, max_tokens=kept), n_texts)
     rows = run.map(count_block, (run.call(or_none, column),), ends, *nodes)
-    keys = [run.call(attrgetter("keys"), one) for one in grams]
-    del words, ends, nodes, grams, own, table
+    keys = [run.call(attrgetter("keys"), own) for own in grams]
+    del words, ends, grams, nodes
     give_back_memory()
     return Built(vocabulary_of(*run.value([found, keys, column])), rows, n_texts)
+
+
+def _frequent(
+    run: Executor, words: list[Any], ends: list[Any], n_words: int, limits: Limits, allowance: Allowance
+) -> tuple[list[Any], list[list[Any]]]:
+    """By order: the n-grams that are tokens or lead to one, and of each block the node that begins at each word."""
+    grams: list[Any] = []
+    nodes, n_nodes = [words], 0
+    for order in limits.orders:
+        least = limits.least_on_the_way(order) if order > 1 else 1  # every word is a node
+        grams.append(_merged(run, run.map(ngrams_of, (order, n_words), words, nodes[-1], ends), least))
+        n_own = run.value(run.call(len, grams[-1]))
+        allowance.grams(n_own, limits.orders[-1] - order)
+        if not n_own:  # nothing longer either
+            break
+        if order > 1:
+            table = run.call(table_of, grams[-1], n_nodes)
+            nodes.append(run.map(nodes_of, (order, n_words, table), words, nodes[-1], ends))
+        n_nodes += n_own
+    return grams, nodes
 
 
 # Words ----------------------------------------------------------------------------------------------------------------
@@ -266,6 +274,11 @@ def ngrams_of(order: int, n_words: int, words: Ids, nodes: Ids, ends: NDArray[np
     keys >>= _ROW_BITS
     heads = run_starts(keys)
     return Grams(keys[heads], np.diff(heads, append=len(keys)).astype(np.int32))
+
+
+def table_of(known: WordCounts | Grams, start: int = 0) -> KeyTable:
+    """The numbers of words or n-grams, from `start` on."""
+    return KeyTable.build(known.keys, start)
 
 
 def nodes_of(order: int, n_words: int, table: KeyTable, words: Ids, nodes: Ids, ends: NDArray[np.intp]) -> Ids:

@@ -13,12 +13,14 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..base.threads import ordered_stream
 from .words import blocks
+
+_PLACE = mmap.ALLOCATIONGRANULARITY  # bytes: what is mapped begins at a multiple of them
 
 
 class Executor(Protocol):
@@ -113,10 +115,9 @@ class Spill:
         buffers: list[pickle.PickleBuffer] = []
         head = pickle.dumps(item, 5, buffer_callback=buffers.append)
         parts = [memoryview(head), *(buffer.raw() for buffer in buffers)]
-        with self._lock:  # each part begins where a page does
-            begin = self._end
-            ends = [begin := begin + -(-len(part) // mmap.PAGESIZE) * mmap.PAGESIZE for part in parts]
-            starts, self._end = [self._end, *ends[:-1]], ends[-1]
+        with self._lock:
+            starts = list(accumulate((-(-len(part) // _PLACE) * _PLACE for part in parts), initial=self._end))
+            self._end = starts.pop()
         for part, start in zip(parts, starts, strict=True):
             self._write(part, start)
         return Spilled(self, [(start, len(part)) for part, start in zip(parts, starts, strict=True)])
