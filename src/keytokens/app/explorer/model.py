@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._version import __version__
+from ...explain.certificate import sentences
 from ...explain.format import label_name
 from ...model.weighting import weighting
 from ...text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, Ranges
@@ -52,6 +53,7 @@ class PageModel:
             "options": {name: value for name, value in self.options.items() if _is_plain(value)},
             "whole_size": self.whole_size,
             "alphabet": packed_alphabet(),
+            "sentences": sentences(),
             "tokens": "\n".join(self.tokens),
         }
         arrays = {
