@@ -205,7 +205,7 @@ HARMLESS = {
     ("separating_witness", "1e-12 * float(np.abs(direction).max())"): "a tolerance",
     ("separating_witness", "np.abs(direction).max()"): "a tolerance",
     ("_problem", "other - bags.starts[bags.bag[other]]"): "the names of the rows, which no claim reads",
-    ("MultiToken.length", "W - self.finite"): "the finite part is orthogonal to the direction, as is claimed",
+    ("MultiToken.length", "given - self.finite"): "the finite part is orthogonal to the direction, as is claimed",
     ("_shortest", "np.abs(ties.times(p) - wanted).max(initial=0.0)"): "refuses what no claim asks for",
     ("_shortest", "1e-08 * (1 + float(np.abs(wanted).max(initial=0.0)))"): "a tolerance",
     ("_shortest", "np.abs(wanted).max(initial=0.0)"): "a tolerance",
