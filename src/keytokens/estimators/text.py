@@ -20,9 +20,10 @@ from ..base.errors import refusal
 from ..base.threads import ordered_map
 from ..explain.text import Explanation, KeyToken
 from ..model.attention import scores
-from ..model.blocks import COUNTS, Block, Float, blocks_of, by_token, slice_bounds, weigh
+from ..model.blocks import Float, blocks_of
+from ..model.weighting import WEIGHTINGS, weigh
 from ..text.matrix import count
-from ..text.ngrams import Found, Limits, find
+from ..text.ngrams import Limits, find
 from ..text.pieces import slices
 from ..text.vocabulary import Vocabulary
 from ..training.weights import class_weighted
@@ -134,7 +135,7 @@ class KeyTokenClassifier(Attention):
         weight = self._sample_weight(sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
         found = find(texts, self._limits(), self._threads)
-        blocks = self._counted(found, len(classes))
+        blocks = blocks_of(found.by_text(self._threads, WEIGHTINGS[self.counts]))
         vocabulary = found.vocabulary
         del found
         if not len(vocabulary):
@@ -144,12 +145,6 @@ class KeyTokenClassifier(Attention):
         del texts, y  # a list and an array of our own
         self._train(blocks, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
         return self
-
-    def _counted(self, found: Found, n_classes: int) -> list[Block]:
-        weigh = COUNTS[self.counts]
-        if by_token(found.n_tokens, n_classes):
-            return list(map(Block, found.by_token(slice_bounds, self._threads, weigh)))
-        return blocks_of(found.by_text(self._threads, weigh))
 
     def fit_batches(
         self,
@@ -191,7 +186,7 @@ class KeyTokenClassifier(Attention):
             labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
             weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
             self._train(
-                blocks_of(found.counts, let_go=found.let_go),
+                found.counts.blocks(),
                 found.classes,
                 found.y,
                 weight,

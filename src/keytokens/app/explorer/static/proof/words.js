@@ -2,22 +2,19 @@
 // Raw counts: exact for two classes. Log and binary counts with n >= 2: a lower bound and a verified set, "minimum"
 // where they meet. Where no set is found in a short text, all masks are tried.
 
-import { fewestKeptWords } from "./keeping.js";
+import { fewestKeptWords, fewestMasks, leastSum, pricedMasks } from "./masking.js";
 import { flipOccurrences, sufficientOccurrences } from "./occurrences.js";
-import { Phrase } from "./phrase.js";
-import { fewestMasks, leastSum, pricedMasks } from "./programme.js";
 
 const TRIMMING = 1000000; // words read while a set is trimmed; beyond it a longer set is reported
 const WIDEST = 1000000; // words times kept words: above it a search for the fewest kept words is not begun
 const ROUNDS = 10; // how often shares are moved to raise the lower bound
 const SHORT = 10; // words of a text all of whose masks can be tried
 
-const NO_WORDS = { positions: [], size: 0, lower: 0, status: "none", tight: false, labelAfter: null };
+export const NO_WORDS = { positions: [], size: 0, lower: 0, status: "none", tight: false, labelAfter: null };
 
-export function flipWords(e) {
-  const phrase = new Phrase(e);
+export function flipWords(phrase) {
   if (phrase.order === 1)
-    return fromOccurrences(phrase, flipOccurrences(phrase.ballot, phrase.occurrences, phrase.counts));
+    return fromOccurrences(phrase, flipOccurrences(phrase.votes, phrase.occurrences, phrase.phi));
   const answers = [];
   let most = phrase.length;
   for (const r of phrase.rivals) {
@@ -50,10 +47,10 @@ function againstOne(phrase, r, most) {
   return { words: null, lower: found.lower, complete: false, tight: true };
 }
 
-function searched(programme, most) {
-  const found = fewestMasks(programme, most);
+function searched(program, most) {
+  const found = fewestMasks(program, most);
   if (found.words !== null || found.complete) return found;
-  const priced = pricedMasks(programme);
+  const priced = pricedMasks(program);
   return {
     words: priced.words,
     lower: Math.max(found.lower, priced.lower),
@@ -62,7 +59,7 @@ function searched(programme, most) {
   };
 }
 
-/** Bounds: no mask below what the pessimistic programme needs; the masks it finds are tried with the true counts. */
+/** Bounds: no mask below what the pessimistic program needs; the masks it finds are tried with the true counts. */
 function between(phrase, r, most) {
   let best = trimmed(phrase, fewestMasks(phrase.fullVotes(r), most).words);
   let shares = phrase.equalShares(),
@@ -110,15 +107,14 @@ function shorter(one, other) {
   return other.length < one.length ? other : one;
 }
 
-export function sufficientWords(e) {
-  const phrase = new Phrase(e);
-  if (!phrase.first.length && !phrase.ballot.hasSink) return NO_WORDS;
+export function sufficientWords(phrase) {
+  if (!phrase.first.length && !phrase.votes.hasSink) return NO_WORDS;
   if (phrase.order === 1)
-    return fromOccurrences(phrase, sufficientOccurrences(phrase.ballot, phrase.occurrences, phrase.counts));
+    return fromOccurrences(phrase, sufficientOccurrences(phrase.votes, phrase.occurrences, phrase.phi));
   const check = new Check(phrase);
   const spelled = check.trimmed(spelledWords(phrase));
   let kept = spelled.words;
-  let lower = phrase.ballot.hasSink ? 0 : 1;
+  let lower = phrase.votes.hasSink ? 0 : 1;
   for (const r of phrase.rivals) {
     const { bound, words } = fewestAgainst(phrase.optimistic(r), kept.length);
     lower = Math.max(lower, bound);
@@ -130,10 +126,10 @@ export function sufficientWords(e) {
 }
 
 /** Lower bound for one rival, and the set behind it if the search found one smaller than `size`. */
-function fewestAgainst(programme, size) {
+function fewestAgainst(program, size) {
   for (const most of new Set([size - 1, Math.floor(size / 4), 2])) {
-    if ((most + 1) * programme.length > WIDEST) continue;
-    const found = size ? fewestKeptWords(programme, Math.min(most, size - 1)) : { words: null, complete: true };
+    if ((most + 1) * program.length > WIDEST) continue;
+    const found = size ? fewestKeptWords(program, Math.min(most, size - 1)) : { words: null, complete: true };
     if (found.words !== null) return { bound: found.words.length, words: found.words };
     if (found.complete) return { bound: Math.min(most + 1, size), words: null };
   }
@@ -142,7 +138,7 @@ function fewestAgainst(programme, size) {
 
 /** Words that spell the occurrences of a sufficient set. */
 function spelledWords(phrase) {
-  const { indices } = sufficientOccurrences(phrase.ballot, phrase.occurrences, phrase.counts);
+  const { indices } = sufficientOccurrences(phrase.votes, phrase.occurrences, phrase.phi);
   const words = new Set();
   for (const o of phrase.occurrencesOf(indices)) {
     for (let i = phrase.first[o]; i < phrase.first[o] + phrase.size[o]; i++) words.add(i);
@@ -155,7 +151,7 @@ class Check {
   constructor(phrase) {
     this.phrase = phrase;
     const shares = phrase.equalShares();
-    this.programmes = phrase.rivals.map((r) => phrase.pessimistic(r, shares));
+    this.programs = phrase.rivals.map((r) => phrase.pessimistic(r, shares));
     this.local = phrase.rivals.map((r) => phrase.isLocal(r));
     this.exact = this.local.every(Boolean);
   }
@@ -163,14 +159,14 @@ class Check {
   /** Per rival, a sum that no masking of the other words undercuts. */
   least(words) {
     const flags = this.phrase.flags(words);
-    return this.programmes.map((one, r) => leastSum(this.local[r] ? one : this.phrase.guarded(r, one, flags), flags));
+    return this.programs.map((one, r) => leastSum(this.local[r] ? one : this.phrase.guarded(r, one, flags), flags));
   }
 
   proves(words) {
     const { phrase } = this;
-    if (!phrase.ballot.hasSink && !phrase.inside(phrase.flags(words)).some(Boolean)) return false;
+    if (!phrase.votes.hasSink && !phrase.inside(phrase.flags(words)).some(Boolean)) return false;
     const least = this.least(words);
-    return !this.programmes.some((one, r) => one.loses(least[r]));
+    return !this.programs.some((one, r) => one.loses(least[r]));
   }
 
   /** A sum around this set is a tie to rounding. */
@@ -179,14 +175,14 @@ class Check {
     const around = [words, ...(short ? words.map((gone) => words.filter((w) => w !== gone)) : [])];
     return around.some((set) => {
       const least = this.least(set);
-      return this.programmes.some((one, r) => one.near(least[r]));
+      return this.programs.some((one, r) => one.near(least[r]));
     });
   }
 
   /** Without the words it does not need, those that carry least tried first; and whether all were tried. */
   trimmed(words) {
     const carried = new Float64Array(this.phrase.length);
-    for (const { vote, first, size } of this.programmes) {
+    for (const { vote, first, size } of this.programs) {
       vote.forEach((v, o) => {
         for (let i = first[o]; i < first[o] + size[o]; i++) carried[i] += Math.max(v, 0);
       });

@@ -1,7 +1,7 @@
 // How far the margin, and so the probability, can move under deletions (keytokens/proof/ranges.py). A margin is
 // a weighted mean of values, the sink among them; adding an item raises a mean iff its value exceeds the mean.
 
-import { argmax, byDecreasing, logSumExp } from "./numbers.js";
+import { argmax, byDecreasing, logSumExp } from "../numbers.js";
 
 const LEVEL = 20; // log weights closer together than this: plain means keep the digits that comparisons need
 const NARROW = 600; // closer than this: weights can be exponentiated once, whatever is deleted
@@ -23,10 +23,10 @@ function isBeyond(one, other, sign) {
 
 /** The tokens and, last, the sink where there is one, with their values for one rival. */
 class Items {
-  constructor(ballot, r) {
-    this.sink = ballot.hasSink;
-    this.logWeight = this.sink ? [...ballot.logWeight, ballot.sinkLogWeight] : ballot.logWeight;
-    this.value = this.sink ? [...ballot.margin[r], ballot.sinkMargin[r]] : ballot.margin[r];
+  constructor(votes, r) {
+    this.sink = votes.hasSink;
+    this.logWeight = this.sink ? [...votes.logWeight, votes.sinkLogWeight] : votes.logWeight;
+    this.value = this.sink ? [...votes.margin[r], votes.sinkMargin[r]] : votes.margin[r];
     this.free = this.value.length - Number(this.sink);
     this.top = this.logWeight.reduce((a, b) => Math.max(a, b), -Infinity);
     const spread = this.top - this.logWeight.reduce((a, b) => Math.min(a, b), Infinity);
@@ -81,16 +81,16 @@ class Items {
   }
 }
 
-function itemsOf(ballot, r) {
-  ballot.items ??= [];
-  ballot.items[r] ??= new Items(ballot, r);
-  return ballot.items[r];
+function itemsOf(votes, r) {
+  votes.items ??= [];
+  votes.items[r] ??= new Items(votes, r);
+  return votes.items[r];
 }
 
 /** Per rival the least margin over all sub-documents that contain the tokens `kept`; with sign 1 the greatest. */
-export function extremesKeeping(ballot, kept, sign) {
-  return ballot.rivals.map((_, r) => {
-    const items = itemsOf(ballot, r);
+export function extremesKeeping(votes, kept, sign) {
+  return votes.rivals.map((_, r) => {
+    const items = itemsOf(votes, r);
     return sign * highest(items, items.held(kept), sign);
   });
 }
@@ -132,11 +132,11 @@ function highestWide({ logWeight }, inside, order, signed, start) {
 }
 
 /** For each size m, per rival [least, greatest] margin when at most m tokens are deleted; sizes must not decrease. */
-export function rangesDeleting(ballot, sizes) {
-  const most = ballot.hasSink ? ballot.tokens : ballot.tokens - 1;
-  const ends = sizes.map(() => ballot.rivals.map(() => [0, 0]));
-  ballot.rivals.forEach((_, r) => {
-    const items = itemsOf(ballot, r);
+export function rangesDeleting(votes, sizes) {
+  const most = votes.hasSink ? votes.tokens : votes.tokens - 1;
+  const ends = sizes.map(() => votes.rivals.map(() => [0, 0]));
+  votes.rivals.forEach((_, r) => {
+    const items = itemsOf(votes, r);
     for (const [end, sign] of [
       [0, -1],
       [1, 1],
@@ -180,6 +180,6 @@ export function probabilityOf(margins) {
 }
 
 /** The probability of the label once some tokens are deleted. */
-export function probabilityWithout(ballot, gone) {
-  return probabilityOf(ballot.rivals.map((_, r) => valueOf(itemsOf(ballot, r).without(gone))));
+export function probabilityWithout(votes, gone) {
+  return probabilityOf(votes.rivals.map((_, r) => valueOf(itemsOf(votes, r).without(gone))));
 }

@@ -1,16 +1,17 @@
-// One document as votes (keytokens/proof/votes.py): the margin of the label over a rival is a weighted mean,
-// its sign the sign of the sum of h = W m, so every token votes and the decision is linear.
+// One document as votes (keytokens/proof/votes.py): the margin of the label over a rival is a weighted mean, its sign
+// the sign of the sum of h = W m, so every token votes and the decision is linear. The label against one rival is a
+// pair: two piles of positive numbers, and the two sorts that answer for two classes.
 
-import { byDecreasing, clip, fsum } from "./numbers.js";
+import { byDecreasing, clip, fsum } from "../numbers.js";
 
 export const ROUNDING = 1e-12; // sums closer than this, relative to the opposition, tie; what hangs on it is `tight`
 
 const logAbs = (x) => Math.log(Math.abs(x));
 
 /** What each token weighs and how it votes for the label against each rival. values: K arrays over the tokens. */
-export function ballotOf(logWeight, values, label, sinkLogWeight, sinkValues) {
+export function votesOf(logWeight, values, label, sinkLogWeight, sinkValues) {
   const rivals = values.map((_, k) => k).filter((k) => k !== label);
-  return ballot({
+  return completed({
     logWeight,
     margin: rivals.map((k) => values[label].map((v, t) => v - values[k][t])),
     strict: rivals.map((k) => k < label), // the rival wins ties
@@ -21,7 +22,7 @@ export function ballotOf(logWeight, values, label, sinkLogWeight, sinkValues) {
   });
 }
 
-function ballot(fields) {
+function completed(fields) {
   const tokens = fields.logWeight.length;
   const hasSink = fields.sinkLogWeight > -Infinity;
   return { ...fields, tokens, hasSink };
@@ -29,7 +30,7 @@ function ballot(fields) {
 
 /** Other tokens before the same question: same label, rivals and sink. */
 export function reweighted(one, logWeight, margin) {
-  return ballot({ ...one, logWeight, margin, duels: undefined, items: undefined });
+  return completed({ ...one, logWeight, margin, pairs: undefined, items: undefined });
 }
 
 export function take(one, tokens) {
@@ -41,12 +42,12 @@ export function take(one, tokens) {
 }
 
 /** The label against each rival, made once. */
-export function duelsOf(one) {
-  if (!one.duels) one.duels = one.rivals.map((_, r) => duel(one, r));
-  return one.duels;
+export function pairsOf(one) {
+  if (!one.pairs) one.pairs = one.rivals.map((_, r) => pair(one, r));
+  return one.pairs;
 }
 
-function duel(one, r) {
+function pair(one, r) {
   const votes = votesAgainst(one, r);
   const sinkVote = votes.pop();
   const logSize = one.margin[r].map((m, t) => one.logWeight[t] + logAbs(m));
@@ -124,4 +125,50 @@ function leadOf(one, r) {
 function exceeds(one, other) {
   if (one.sign !== other.sign) return one.sign > other.sign;
   return one.sign !== 0 && one.sign * (one.log - other.log) > ROUNDING;
+}
+
+/** Does this much support win? Sums within ROUNDING of each other tie, and a tie goes to a strict rival. */
+export function beats(support, against, strict) {
+  const slack = ROUNDING * against;
+  return strict ? support - against > slack : support - against >= -slack;
+}
+
+export function near(support, against) {
+  return against > 0 && Math.abs(support - against) <= ROUNDING * against;
+}
+
+/** First k for which the k largest supporters beat all opposition: {size, tight} or null. */
+export function fewestKept(one) {
+  const total = (k) => fsum([one.given, ...one.support.slice(0, k)]);
+  const enough = (k) => beats(total(k), one.against, one.strict);
+  const k = firstWhere(enough, reached(one.support, one.against - one.given), 0, one.support.length);
+  if (!enough(k)) return null;
+  return { size: k, tight: near(total(k), one.against) || (k > 0 && near(total(k - 1), one.against)) };
+}
+
+/** First m >= 1 for which the label loses without its m largest supporters: a sum of what is left, no difference. */
+export function fewestDeleted(one) {
+  const total = (m) => fsum([one.given, ...one.support.slice(m)]);
+  const loses = (m) => !beats(total(m), one.against, one.strict);
+  const n = one.support.length;
+  const left = reached([...one.support].reverse(), one.against - one.given);
+  const m = firstWhere(loses, n - left, 1, n);
+  if (m > n || !loses(m) || (m === one.tokens && !one.mayEmpty)) return null;
+  return { size: m, tight: near(total(m), one.against) || near(total(m - 1), one.against) };
+}
+
+/** How many of these numbers add up to a sum: a first guess. */
+function reached(numbers, sum) {
+  let total = 0;
+  let k = 0;
+  while (k < numbers.length && total < sum) total += numbers[k++];
+  return k;
+}
+
+/** First n in low..high where a monotone condition holds (`high` if it never does), by steps from a good guess. */
+function firstWhere(holds, guess, low, high) {
+  let n = Math.max(low, Math.min(guess, high));
+  while (n > low && holds(n - 1)) n--;
+  while (n < high && !holds(n)) n++;
+  return n;
 }

@@ -1,39 +1,30 @@
-// The words of a document, the n-grams on them, and programmes that are exact or bound the truth from one side
-// (keytokens/proof/phrase.py). Masking is local only if each occurrence counts for itself, so for log and
-// binary counts phi is replaced by straight lines: supporters from below, opponents from above (pessimistic), or the
-// other way round (optimistic).
+// The words of a document, the n-grams on them, and programs that are exact or bound the truth from one side
+// (keytokens/proof/phrase.py). Masking is local only if each occurrence counts for itself, so a phi that is not additive
+// is replaced by straight lines: supporters from below, opponents from above (pessimistic), or the other way round
+// (optimistic).
 
-import { phi } from "./model.js";
+import { RunLengthProgram } from "./masking.js";
 import { recounted } from "./occurrences.js";
-import { Programme } from "./programme.js";
 import { ROUNDING, labelOf, votesAgainst } from "./votes.js";
 
 export class Phrase {
-  constructor(e) {
-    const { first, size, token, occurrences, words } = e.read;
-    Object.assign(this, {
-      first,
-      size,
-      token,
-      occurrences,
-      ballot: e.ballot,
-      counts: e.model.counts,
-      length: words.length,
-    });
+  /** {length, first, size, token (per occurrence), occurrences (per token), votes, phi}; `votes`: of the same tokens */
+  constructor({ length, first, size, token, occurrences, votes, phi }) {
+    Object.assign(this, { length, first, size, token, occurrences, votes, phi });
     this.order = size.reduce((a, b) => Math.max(a, b), 1);
-    this.weight = occurrences.map((c) => phi(c, this.counts));
-    this.lastStep = occurrences.map((c, s) => this.weight[s] - phi(c - 1, this.counts));
-    this.rivals = this.ballot.rivals.map((_, r) => r);
-    this.cachedVotes = [];
+    this.weight = occurrences.map((c) => this.phi.of(c));
+    this.lastStep = occurrences.map((c, s) => this.weight[s] - this.phi.of(c - 1));
+    this.rivals = this.votes.rivals.map((_, r) => r);
+    this.cachedAgainst = [];
   }
 
-  votes(r) {
-    return (this.cachedVotes[r] ??= votesAgainst(this.ballot, r));
+  against(r) {
+    return (this.cachedAgainst[r] ??= votesAgainst(this.votes, r));
   }
 
-  /** Each occurrence counts for itself: raw counts, or no token that votes occurs twice. */
+  /** Each occurrence counts for itself: an additive weighting, or no token that votes occurs twice. */
   isLocal(r) {
-    return this.counts === "raw" || !this.occurrences.some((c, s) => c > 1 && this.ballot.margin[r][s] !== 0);
+    return this.phi.additive || !this.occurrences.some((c, s) => c > 1 && this.votes.margin[r][s] !== 0);
   }
 
   /** Per occurrence: are all its words in `flags`? */
@@ -61,13 +52,13 @@ export class Phrase {
 
   /** Label of the masked text; null if nothing is left that has one. */
   labelAfter(mask) {
-    const rest = recounted(this.ballot, this.occurrences, this.inTokens(this.flags(mask, 0)), this.counts);
+    const rest = recounted(this.votes, this.occurrences, this.inTokens(this.flags(mask, 0)), this.phi);
     return rest.tokens || rest.hasSink ? labelOf(rest) : null;
   }
 
   changes(mask) {
     const label = this.labelAfter(mask);
-    return label !== null && label !== this.ballot.label;
+    return label !== null && label !== this.votes.label;
   }
 
   equalShares() {
@@ -81,7 +72,7 @@ export class Phrase {
     const q = this.inTokens(flags);
     return shares.map((share, o) => {
       const s = this.token[o];
-      const first = phi(q[s], this.counts) / this.weight[s];
+      const first = this.phi.of(q[s]) / this.weight[s];
       const target = missed[o] ? first / Math.max(q[s], 1) : (1 - first) / Math.max(this.occurrences[s] - q[s], 1);
       return (1 - rate) * share + rate * target;
     });
@@ -99,55 +90,55 @@ export class Phrase {
 
   /** At least the true sum too: each surviving occurrence of a supporter adds its first step. */
   fullVotes(r) {
-    const programme = this.optimistic(r);
-    const votes = this.votes(r);
+    const program = this.optimistic(r);
+    const h = this.against(r);
     const vote = this.token.map((s, o) => {
-      const full = votes[s] / this.weight[s];
-      const cut = programme.slack > 0 ? Math.min(full, (2 * programme.slack) / ROUNDING) : full;
-      return cut > 0 ? cut : programme.vote[o];
+      const full = (h[s] / this.weight[s]) * this.phi.of(1);
+      const cut = program.slack > 0 ? Math.min(full, (2 * program.slack) / ROUNDING) : full;
+      return cut > 0 ? cut : program.vote[o];
     });
-    return programme.with({ vote, constant: votes[votes.length - 1] });
+    return program.with({ vote, constant: h[h.length - 1] });
   }
 
   #straight(r, shares, below) {
-    const votes = this.votes(r);
-    const sink = votes[votes.length - 1];
+    const h = this.against(r);
+    const sink = h[h.length - 1];
     const slope = this.lastStep.map((step, s) => step / this.weight[s]);
     let neverLost = 0;
     let against = Math.max(-sink, 0);
     this.occurrences.forEach((c, s) => {
-      if (!(votes[s] * below > 0)) neverLost += votes[s] * (1 - c * slope[s]);
-      if (votes[s] < 0) against -= votes[s];
+      if (!(h[s] * below > 0)) neverLost += h[s] * (1 - c * slope[s]);
+      if (h[s] < 0) against -= h[s];
     });
     const vote = this.token.map((s, o) => {
-      const one = (votes[s] * below > 0 ? shares[o] : slope[s]) * votes[s];
+      const one = (h[s] * below > 0 ? shares[o] : slope[s]) * h[s];
       return against > 0 ? Math.min(one, 2 * against) : one;
     });
-    return new Programme({
+    return new RunLengthProgram({
       length: this.length,
       first: this.first,
       size: this.size,
       vote,
       constant: neverLost + sink,
-      strict: this.ballot.strict[r],
+      strict: this.votes.strict[r],
       slack: ROUNDING * against,
-      mayEmpty: this.ballot.hasSink,
+      mayEmpty: this.votes.hasSink,
     });
   }
 
-  /** The pessimistic programme once the words of `flags` are never masked: what is inside them is sure of phi(q). */
-  guarded(r, programme, flags) {
-    const votes = this.votes(r);
+  /** The pessimistic program once the words of `flags` are never masked: what is inside them is sure of phi(q). */
+  guarded(r, program, flags) {
+    const h = this.against(r);
     const sure = this.inside(flags);
     const q = this.inTokens(flags);
-    const part = q.map((count, s) => phi(count, this.counts) / this.weight[s]);
-    const concerned = q.map((count, s) => votes[s] > 0 && count > 0);
+    const part = q.map((count, s) => this.phi.of(count) / this.weight[s]);
+    const concerned = q.map((count, s) => h[s] > 0 && count > 0);
     const vote = this.token.map((s, o) => {
-      if (!concerned[s]) return programme.vote[o];
-      return sure[o] ? 0 : (votes[s] * (1 - part[s])) / Math.max(this.occurrences[s] - q[s], 1);
+      if (!concerned[s]) return program.vote[o];
+      return sure[o] ? 0 : (h[s] * (1 - part[s])) / Math.max(this.occurrences[s] - q[s], 1);
     });
-    const given = concerned.reduce((sum, is, s) => (is ? sum + votes[s] * part[s] : sum), 0);
-    return programme.with({ vote, constant: programme.constant + given });
+    const given = concerned.reduce((sum, is, s) => (is ? sum + h[s] * part[s] : sum), 0);
+    return program.with({ vote, constant: program.constant + given });
   }
 
   /** The first occurrences of each token, as many as the token is named. */

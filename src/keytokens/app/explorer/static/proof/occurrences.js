@@ -1,20 +1,18 @@
 // Counting occurrences instead of tokens (keytokens/proof/occurrences.py): occurrence j of a token adds the step
-// phi(j) - phi(j - 1). Keeping takes the largest steps first; deleting is a sort with raw counts, else a knapsack.
+// phi(j) - phi(j - 1). Keeping takes the largest steps first; deleting is a sort with an additive phi, else a knapsack.
 
-import { beats, near } from "./duels.js";
-import { phi } from "./model.js";
-import { tally } from "./numbers.js";
-import { NOTHING, flipTokens, sufficientTokens } from "./sets.js";
-import { duelsOf, labelOf, reweighted } from "./votes.js";
+import { tally } from "../numbers.js";
+import { NOTHING, flipTokens, sufficientTokens } from "./tokens.js";
+import { beats, labelOf, near, pairsOf, reweighted } from "./votes.js";
 
 /** One item per occurrence that adds weight, and the token of each item. */
-function itemised(ballot, occurrences, counts) {
+function itemised(votes, occurrences, phi) {
   const token = [],
     logWeight = [];
   occurrences.forEach((c, s) => {
-    const unit = ballot.logWeight[s] - Math.log(phi(c, counts));
+    const unit = votes.logWeight[s] - Math.log(phi.of(c));
     for (let j = 1; j <= c; j++) {
-      const step = phi(j, counts) - phi(j - 1, counts);
+      const step = phi.of(j) - phi.of(j - 1);
       if (step <= 0) continue;
       token.push(s);
       logWeight.push(unit + Math.log(step));
@@ -22,52 +20,52 @@ function itemised(ballot, occurrences, counts) {
   });
   return {
     items: reweighted(
-      ballot,
+      votes,
       logWeight,
-      ballot.margin.map((m) => token.map((s) => m[s])),
+      votes.margin.map((m) => token.map((s) => m[s])),
     ),
     token,
   };
 }
 
 /** Fewest occurrences that fix the label; `indices` names the token of each. */
-export function sufficientOccurrences(ballot, occurrences, counts) {
-  const { items, token } = itemised(ballot, occurrences, counts);
+export function sufficientOccurrences(votes, occurrences, phi) {
+  const { items, token } = itemised(votes, occurrences, phi);
   const found = sufficientTokens(items);
   return { ...found, indices: found.indices.map((i) => token[i]) };
 }
 
 /** Fewest occurrences whose deletion changes the label; `indices` names the token of each. */
-export function flipOccurrences(ballot, occurrences, counts) {
-  if (counts === "raw") {
-    const { items, token } = itemised(ballot, occurrences, counts);
+export function flipOccurrences(votes, occurrences, phi) {
+  if (phi.additive) {
+    const { items, token } = itemised(votes, occurrences, phi);
     const found = flipTokens(items);
     return { ...found, indices: found.indices.map((i) => token[i]) };
   }
   let best = NOTHING;
-  for (const one of duelsOf(ballot)) {
-    const found = fewestRemoved(one, occurrences, counts);
+  for (const one of pairsOf(votes)) {
+    const found = fewestRemoved(one, occurrences, phi);
     if (found && (best.status === "none" || found.size < best.size)) best = found;
   }
   if (best.status === "none") return NOTHING;
-  const gone = tally(best.indices, ballot.tokens);
+  const gone = tally(best.indices, votes.tokens);
   const left = occurrences.map((c, s) => c - gone[s]);
-  return { ...best, labelAfter: labelOf(recounted(ballot, occurrences, left, counts)) };
+  return { ...best, labelAfter: labelOf(recounted(votes, occurrences, left, phi)) };
 }
 
 /** The document in which `left` of the occurrences of each token are left. */
-export function recounted(ballot, occurrences, left, counts) {
+export function recounted(votes, occurrences, left, phi) {
   const stays = Array.from(left, (_, s) => s).filter((s) => left[s] > 0);
-  const shift = (s) => Math.log(phi(left[s], counts)) - Math.log(phi(occurrences[s], counts));
+  const shift = (s) => Math.log(phi.of(left[s])) - Math.log(phi.of(occurrences[s]));
   return reweighted(
-    ballot,
-    stays.map((s) => ballot.logWeight[s] + shift(s)),
-    ballot.margin.map((m) => stays.map((s) => m[s])),
+    votes,
+    stays.map((s) => votes.logWeight[s] + shift(s)),
+    votes.margin.map((m) => stays.map((s) => m[s])),
   );
 }
 
 /** Knapsack: left[m] = least support that m deletions can leave, over the supporters one by one. */
-function fewestRemoved(one, occurrences, counts) {
+function fewestRemoved(one, occurrences, phi) {
   if (one.order.length === one.tokens && !one.mayEmpty) return null;
   const limit = one.order.reduce((sum, s) => sum + occurrences[s], 0);
   let left = new Float64Array(limit + 1).fill(Infinity);
@@ -75,7 +73,7 @@ function fewestRemoved(one, occurrences, counts) {
   const choices = one.order.map((s, i) => {
     const options = Array.from(
       { length: occurrences[s] + 1 },
-      (_, d) => (one.support[i] * phi(occurrences[s] - d, counts)) / phi(occurrences[s], counts),
+      (_, d) => (one.support[i] * phi.of(occurrences[s] - d)) / phi.of(occurrences[s]),
     );
     const next = new Float64Array(limit + 1).fill(Infinity);
     const choice = new Int32Array(limit + 1);
