@@ -19,10 +19,7 @@ from scipy import sparse
 
 from ...base.checks import LARGEST, Seen, floats
 from ...base.errors import refusal
-from ...model.ragged import Bags, flat_sets, indices
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
+from ...model.ragged import Bags, Index, Vector, flat_sets, indices
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,4 @@
-"""The space in which steps on the embeddings stay, the dimensions that they need, and the step of several classes.
-
-One step on the embeddings: what it adds to them, and how far that is from its leading term.
-"""
+"""Steps on the embeddings: the space they stay in, the dimensions they need, and how far they are from alpha_s/2 v."""
 
 from __future__ import annotations
 

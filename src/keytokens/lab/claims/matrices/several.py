@@ -1,8 +1,6 @@
-"""Training under a ReLU head, where attention may end on several tokens: runs, and what predicts their end.
+"""Training under a ReLU head, where attention may end on several tokens: the runs, and what predicts their end.
 
 f = 1'relu(V'r) of the pooled token r, |V| = 1; one token of an input need not be best, since the head bends.
-
-Attention by a matrix that keeps several tokens of an input: the finite part of W beside its direction.
 """
 
 from __future__ import annotations

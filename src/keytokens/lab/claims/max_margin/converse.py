@@ -4,8 +4,6 @@ Let q be a unit direction and E the loss relative to the tokens it selects. If a
 not the max-margin direction of its tokens, a direction nearby has a larger margin, and there E is smaller far out. If a
 neighbour scores more, E is negative along a direction nearby where this neighbour is the only one, and more so at half
 the radius.
-
-The converse: paths in a cone keep away from a direction that is no locally optimal max-margin direction.
 """
 
 from __future__ import annotations

@@ -19,10 +19,8 @@ are no longer than beta < Gamma. Gamma u = sum_i w_i Y_i r_i with weights w >= 0
 ratio, u_p is the unit vector with the largest z such that input i has attention margin z - ratio (Gamma_i - Gamma), or
 0 if that is negative. With all inputs in S it is the max-margin direction; with a large ratio it is the relaxed one.
 
-Head and attention trained together: the label margin, the joint path, and how its limit depends on r / R.
-
-How near to its limit every minimum over |v| <= r, |p| <= R is, is proved (`joint_limit`), so no search for the global
-one has to be trusted. These constants are ours.
+So how near every minimum is to its limit is proved, and no search for the global one has to be trusted. These constants
+are ours.
 """
 
 from __future__ import annotations

@@ -4,12 +4,8 @@ E(p) = L(p) - L with all attention on a selection. For a token t with row a_t = 
 gamma_selected - gamma_t, the attention is s_t <= exp(-a_t'p), and s_t >= exp(-a_t'p) / T where the selection leads.
 With low <= |loss'| <= high on the range of the scores,
 (1/n) (low sum+ s_t g_t - high sum- s_t |g_t|) <= E(p) <= (1/n) (high sum+ s_t g_t - low sum- s_t |g_t|),
-sum+ over positive and sum- over negative gaps. So the tokens nearest to the selected ones decide, once R is large.
-
-What directional neighbours decide: who wins of two directions, where the loss is least; how many there can be.
-
-"For large R" is made explicit: the radius from which on the leading tokens decide is computed (`leading`). These
-constants are ours, the statements the paper's.
+sum+ over positive and sum- over negative gaps. So the tokens nearest to the selected ones decide, once R is large. That
+radius is computed: these constants are ours, the statements the paper's.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""The regularisation path with the head fixed: where the best p on growing balls goes.
+"""The regularisation path with the head fixed, linear or not: where the best p on growing balls goes.
 
-"For large R" is made explicit: how far a minimum on a ball can be from its limit is computed (`nearness`). That is
-ours, the statement the paper's.
-
-Regularisation paths with heads that need not be linear, and sets of optimal tokens.
-
-How far a minimum on a ball can be from the max-margin direction: proved from its loss alone, whoever found it.
+How far a minimum on a ball can be from the max-margin direction is proved from its loss alone, whoever found it. That
+is ours, the statement the paper's.
 
 Let O_i be the sets of best tokens, q_i the attention outside of O_i and m_i = max_O k'p - max_outside k'p. Then
 L - L* >= least q_max               least = (least |loss'|) (least score gap to the outside) / n with a linear head
