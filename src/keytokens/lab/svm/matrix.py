@@ -27,7 +27,7 @@ from ...base.checks import floats
 from ...base.errors import NotSeparable, refusal
 from ...model.ragged import Bags, Index, Vector, flat_sets
 from ..problems.cross_attention import queries_of
-from .problem import Kronecker, MarginProblem, factors
+from .problem import Kronecker, MarginProblem, contests, factors, firsts
 from .solution import CERTIFIED, NotSolved, Solution, Witness
 from .solver import solve
 
@@ -53,10 +53,7 @@ def tied_matrix_problem(values: Any, queries: Any, sets: Sequence[Iterable[int]]
     ([[6.0]], [[3.0]])
     """
     bags, z = _checked("tied_matrix_problem", values, queries)
-    bag, token = flat_sets("tied_matrix_problem", "sets", sets, bags.sizes, "bag")
-    inside = bags.starts[bag] + token
-    first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]  # of each bag: it stands for the set
-    return _problem(bags, z, first, np.setdiff1d(inside, first))
+    return _problem(bags, z, *firsts("tied_matrix_problem", bags, sets))
 
 
 def _checked(owner: str, values: Any, queries: Any) -> tuple[Bags, Vector]:
@@ -66,11 +63,9 @@ def _checked(owner: str, values: Any, queries: Any) -> tuple[Bags, Vector]:
 
 def _problem(bags: Bags, z: Vector, first: Index, tied: Index) -> MarginProblem:
     """`first` of each bag above all others of its bag but the `tied` ones, which equal it."""
-    other = np.setdiff1d(np.arange(len(bags.rows)), np.concatenate([first, tied]))
-    below, same = (bags.rows[first[bags.bag[rows]]] - bags.rows[rows] for rows in (other, tied))
-    names = np.column_stack([bags.bag[other], other - bags.starts[bags.bag[other]]])
-    rows, ties = Kronecker(below, z, bags.bag[other]), Kronecker(same, z, bags.bag[tied])
-    return MarginProblem(rows, np.ones(len(other)), ties, names)
+    below, same, names = contests(bags, first, tied)
+    rows, ties = Kronecker(below, z, names[:, 0]), Kronecker(same, z, bags.bag[tied])
+    return MarginProblem(rows, np.ones(len(below)), ties, names)
 
 
 def solve_matrix(problem: MarginProblem) -> Solution:
