@@ -482,7 +482,7 @@ RESULTS: dict[ModuleType, set[str]] = {
 @pytest.mark.parametrize("room", RESULTS, ids=lambda room: room.__name__)
 def test_no_public_name_is_left_out(room):
     owners = [start.partition(":")[0].partition(".")[0] for start, _ in REFUSED]
-    doors = {*owners, *WITH_SCORES, *WITH_BAGS}
+    doors = {*owners, *WITH_SCORES, *WITH_BAGS, "flow"}  # which refuses as Flow and run do
     own = {name for name, value in vars(room).items() if getattr(value, "__module__", "") == room.__name__}
     public = getattr(room, "__all__", None) or {name for name in own if not name.startswith("_")}
     assert set(public) - doors == RESULTS[room]
