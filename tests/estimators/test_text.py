@@ -8,7 +8,6 @@ from scipy import sparse
 
 import keytokens as kt
 from keytokens import text
-from keytokens.model import blocks as counts
 
 from ..corpus import reviews, topics
 
@@ -60,20 +59,6 @@ def test_same_bits_with_any_threads():
         np.testing.assert_array_equal(fits[0].predict_proba(texts), other.predict_proba(texts))
 
 
-@pytest.mark.parametrize("options", [{}, {"counts": "log", "class_weight": "balanced"}], ids=str)
-def test_same_bits_token_by_token(monkeypatch, options):
-    """Two classes, whose counts lie so only where tokens are many; several blocks, and weights that are no integers."""
-    texts, labels = reviews()
-    weight = np.random.default_rng(0).random(len(texts))
-    monkeypatch.setattr(counts, "BLOCK", 900)
-    found = []
-    for many in (0, 10**9):
-        monkeypatch.setattr(counts, "_MANY_TOKENS", many)
-        clf = kt.KeyTokenClassifier(**options).fit(texts, labels, weight)
-        found.append([getattr(clf, name).tobytes() for name in ("attention_", "values_", "class_counts_", "history_")])
-    assert found[0] == found[1]
-
-
 def test_the_text_front_is_the_array_core(two):
     _, texts, labels = two
     clf = kt.KeyTokenClassifier((1, 1)).fit(texts, labels)  # of single words: a matrix does not tell n-grams
@@ -112,7 +97,7 @@ def test_sample_weight_counts_like_repetition():
     weight = np.random.RandomState(0).randint(0, 3, 60)
     repeated = [i for i, w in enumerate(weight) for _ in range(w)]
     # a text of weight 0 still lends its words to the vocabulary: give both fits the same one through the array core
-    _, counts = text.build(texts, text.Limits())
+    counts = text.build(texts, text.Limits()).matrix()
     y = np.array(labels)
     one = kt.AttentionClassifier(prior=kt.Prior(tol=1e-9)).fit(counts.astype(float), y, sample_weight=weight)
     two = kt.AttentionClassifier(prior=kt.Prior(tol=1e-9)).fit(counts[repeated].astype(float), y[repeated])

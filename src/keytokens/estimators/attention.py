@@ -19,7 +19,7 @@ from ..base.checks import Seen, check_choice, check_number, check_seed
 from ..base.errors import refusal
 from ..base.threads import cores
 from ..model.attention import Parameters, scores
-from ..model.blocks import Block, Float, blocks_of, by_token
+from ..model.blocks import Block, Float, blocks_of
 from ..model.embeddings import Embeddings, embed
 from ..model.losses import log_probabilities, probabilities
 from ..model.weighting import WEIGHTINGS, weigh
@@ -169,7 +169,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             empty_=theta.empty,
             log_sink_=theta.log_sink,
             mean_attention_=data.mean_attention(theta),
-            class_counts_=done.presence,
+            class_counts_=np.ascontiguousarray(done.presence.T),
             n_iter_=done.steps,
             status_=done.status.value,
             history_=np.array(history),
@@ -277,7 +277,7 @@ class AttentionClassifier(Attention):
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, cure)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         weight = class_weighted(self.class_weight, y, weight)
-        self._train(blocks_of(C, by_token(C.shape[1], len(classes))), classes, codes, weight, signed_=signed)
+        self._train(blocks_of(C), classes, codes, weight, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:

@@ -20,12 +20,13 @@ from ..base.errors import refusal
 from ..base.threads import ordered_map
 from ..explain.text import Explanation, KeyToken
 from ..model.attention import scores
-from ..model.blocks import Block, Float, blocks_of, by_token, slice_bounds
+from ..model.blocks import Float, blocks_of
 from ..model.weighting import WEIGHTINGS, weigh
 from ..text.matrix import count
-from ..text.ngrams import Found, Limits, find
-from ..text.pieces import slices
+from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..text.vocabulary import Vocabulary
+from ..text.words import blocks
 from ..training.weights import class_weighted
 from .attention import Attention, Exact
 from .compression import TokenModel, largest_within, shrink
@@ -134,23 +135,18 @@ class KeyTokenClassifier(Attention):
         y = check_labels("fit", labels, len(texts))
         weight = self._sample_weight(sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
-        found = find(texts, self._limits(), self._threads)
-        blocks = self._counted(found, len(classes))
-        vocabulary = found.vocabulary
-        del found
+        built = build(texts, self._limits(), Threads(self._threads))
+        vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
+        del built
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        self._train(blocks, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
+        documents = blocks_of(counts)
+        del counts
+        self._train(documents, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
         return self
-
-    def _counted(self, found: Found, n_classes: int) -> list[Block]:
-        weigh = WEIGHTINGS[self.counts]
-        if by_token(found.n_tokens, n_classes):
-            return list(map(Block, found.by_token(slice_bounds, self._threads, weigh)))
-        return blocks_of(found.by_text(self._threads, weigh))
 
     def fit_batches(
         self,
@@ -192,7 +188,7 @@ class KeyTokenClassifier(Attention):
             labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
             weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
             self._train(
-                blocks_of(found.counts, let_go=found.let_go),
+                found.counts.blocks(),
                 found.classes,
                 found.y,
                 weight,
@@ -219,10 +215,7 @@ class KeyTokenClassifier(Attention):
         def one(some: list[str]) -> Float:
             return scores(weigh(count(some, self.vocabulary_), self.counts), theta)
 
-        pieces = slices(listed)
-        if len(pieces) == 1:
-            return one(listed)
-        done = ordered_map(lambda piece: one(listed[piece]), pieces, self._threads)
+        done = ordered_map(one, blocks(listed), self._threads)
         return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))
 
     def explain(self, text: str) -> Explanation:

@@ -23,10 +23,11 @@ from ..base.bar import Bar
 from ..base.checks import check_choice, check_labels, check_number, check_texts
 from ..base.errors import refusal
 from ..model.attention import scores
-from ..model.blocks import Float, blocks_of, by_token
+from ..model.blocks import Float, blocks_of
 from ..model.losses import probabilities
 from ..model.weighting import WEIGHTINGS, weigh
 from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..training.weights import class_weighted
 from .text import KeyTokenClassifier
 
@@ -336,7 +337,8 @@ class Data:
         cls, texts: list[str], labels: NDArray[Any], weight: Float, limits: Limits, threads: int, folds: int, seed: int
     ) -> Data:
         begin = clock()
-        vocabulary, counts = build(texts, limits, threads)
+        built = build(texts, limits, Threads(threads))
+        vocabulary, counts = built.vocabulary, built.matrix()
         seconds = clock() - begin
         classes, y = np.unique(labels, return_inverse=True)
         held = folds_of(y, folds, seed)
@@ -360,7 +362,7 @@ class Data:
             return np.tile(share, (len(stage.held), 1))
         weight = class_weighted(model.class_weight, self.labels[stage.train], own)
         counts = weigh(stage.counts[:, columns], model.counts)
-        blocks = blocks_of(counts, by_token(counts.shape[1], len(self.classes)))
+        blocks = blocks_of(counts)
         model._train(blocks, self.classes, self.y[stage.train], weight, self.sizes[columns])
         return probabilities(scores(weigh(stage.held_counts[:, columns], model.counts), model._theta)).T
 

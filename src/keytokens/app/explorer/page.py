@@ -19,15 +19,13 @@ import html
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from ...base.files import write_whole
-from ...explain.format import clean, one_line
-from ...explain.style import digest
+from ...explain.html import shell, static_text
 from .documents import choose, packed_documents
 from .model import PageModel
 from .overview import Judged, overview
@@ -39,8 +37,7 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.\.?/[a-z/]+\.js)";\n', re.MULT
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
-def _read(name: str) -> str:
-    return files(__package__).joinpath("static", name).read_text("utf-8").replace("\r\n", "\n")
+_read = functools.partial(static_text, __package__)
 
 
 @functools.cache
@@ -76,14 +73,6 @@ def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, sourc
 
     `home` is where a link on the page leads back to, for a server that has more than one page.
     """
-    policy = [
-        "default-src 'none'",
-        f"script-src 'sha256-{digest(script())}'",
-        f"style-src 'sha256-{digest(style())}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        *(["connect-src 'self'"] if source else []),
-    ]
     data = [
         f'<script type="text/plain" id="kt-{name}">{base64.b64encode((contents or {})[name]).decode()}</script>'
         for name in PARTS
@@ -93,23 +82,8 @@ def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, sourc
     body = _read("body.html").strip()
     if home:
         body = body.replace("<nav ", f'<a href="{html.escape(home)}">All models</a>\n<nav ', 1)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-{where}<title>{html.escape(one_line(clean(title)))}</title>
-<style>{style()}</style>
-</head>
-<body>
-{body}
-{"".join(part + chr(10) for part in data)}<script type="module">{script()}</script>
-</body>
-</html>
-"""
+    allow = "connect-src 'self'" if source else ""
+    return shell(title, "\n".join([body, *data]), style(), script=script(), allow=allow, head=where)
 
 
 MOST_DOCUMENTS = 2_000
