@@ -187,7 +187,7 @@ def build_model(task: dict[str, Any], say: Say) -> None:
 
 def _page_parts(done: Fitted, title: str) -> dict[str, bytes]:
     """The score is that of the model that had not seen the texts; the texts are shown as the final model sees them."""
-    model, held = done.model.page_model(), done.held
+    model, held = done.model, done.held
     if held is None:
         return explorer_parts(model, title)[0]
     assert done.texts is not None
@@ -196,8 +196,7 @@ def _page_parts(done: Fitted, title: str) -> dict[str, bytes]:
         f"Measured on {len(shown):,} texts that were held out, with a model fitted to the others. "
         "The model of this page was then fitted to all texts, these included."
     )
-    P = done.model.predict_proba(shown)
-    return explorer_parts(model, title, shown, held.labels, P, scored=held.P, note=note)[0]
+    return explorer_parts(model, title, shown, held.labels, scored=held.P, note=note)[0]
 
 
 # ---- in the process: the way in
