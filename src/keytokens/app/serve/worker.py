@@ -27,7 +27,7 @@ from ...io.sources import opened
 from ...io.table import guess_columns
 from ...training.weights import listening
 from ..explorer.page import explorer_parts
-from ..jobs import FitJob, Fitted, Watcher, fit_table
+from ..jobs import Fit, FitJob, Watcher, fit_table
 from .models import write_page
 from .store import check_names, reason
 
@@ -185,7 +185,7 @@ def build_model(task: dict[str, Any], say: Say) -> None:
     )
 
 
-def _page_parts(done: Fitted, title: str) -> dict[str, bytes]:
+def _page_parts(done: Fit, title: str) -> dict[str, bytes]:
     """The score is that of the model that had not seen the texts; the texts are shown as the final model sees them."""
     model, held = done.model, done.held
     if held is None:
