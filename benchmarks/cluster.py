@@ -24,7 +24,7 @@ import dask
 from benchmarks.measure import options_of, seconds, table, verdict, with_range, write_csv
 from benchmarks.synthetic import Corpus, of_length, short
 from keytokens.dask.estimator import DaskKeyTokenClassifier
-from keytokens.model.attention import Parameters, sums_of
+from keytokens.model.attention import Parameters, evaluate
 from keytokens.model.blocks import BLOCK, blocks_of
 from keytokens.model.losses import loss_for
 
@@ -129,17 +129,16 @@ def measured_constants(documents: int = 50_000) -> Constants:
     columns = (tokens * rng.random(documents * length) ** 6).astype(np.int32)
     pointer = np.arange(0, documents * length + 1, length, dtype=np.int32)
     counts = sparse.csr_matrix((np.ones(len(columns), np.float32), columns, pointer), shape=(documents, tokens))
-    (block,) = blocks_of(counts, turn=True)
+    (block,) = blocks_of(counts)
     y, weight = np.arange(documents) % 2, np.ones(documents, np.float32)
     zeros = np.zeros(1, np.float32)
     theta = Parameters(np.zeros(tokens, np.float32), np.ones((1, tokens), np.float32), zeros, zeros, 0.0)
-    room = np.empty((2, tokens), np.float32)
-    evaluation = best_of(lambda: sums_of(block, y, weight, loss_for(2), theta, 1, room))
+    evaluation = best_of(lambda: evaluate(block, y, weight, loss_for(2), theta))
     vector = np.ones(2 * tokens, np.float32)
-    addition = best_of(lambda: np.add(room, room, out=room))
+    addition = best_of(lambda: np.add(vector, vector))
     # a step of L-BFGS with two pairs passes about thirty times over a vector
     step = 30 * best_of(lambda: np.add(vector, vector, out=vector))
-    return Constants(documents * length / evaluation, room.nbytes / addition, 2 * tokens / step)
+    return Constants(documents * length / evaluation, vector.nbytes / addition, 2 * tokens / step)
 
 
 def best_of(action: Callable[[], object], repeats: int = 5) -> float:

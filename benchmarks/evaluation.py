@@ -30,9 +30,9 @@ def overheard() -> Iterator[list[tuple[TrainingSet, Parameters]]]:
     """What `TrainingSet.evaluate` is asked for meanwhile."""
     original, calls = TrainingSet.evaluate, []
 
-    def listening(data: TrainingSet, theta: Parameters, *rooms):
+    def listening(data: TrainingSet, theta: Parameters):
         calls.append((data, theta))
-        return original(data, theta, *rooms)
+        return original(data, theta)
 
     TrainingSet.evaluate = listening
     try:
@@ -42,13 +42,9 @@ def overheard() -> Iterator[list[tuple[TrainingSet, Parameters]]]:
 
 
 def arrays(data: TrainingSet, products: int) -> list[np.ndarray]:
-    """What so many products with the counts, and as many with their transpose, must read: the same arrays.
-
-    Those of a block in one piece, as they are read fastest: its slices may begin where no 64-bit integer may.
-    """
-    entries = [np.concatenate([part.data for part in block.slices]) for block in data.blocks]
-    places = [np.concatenate([part.indices for part in block.slices]) for block in data.blocks]
-    return [*entries, *places] * 2 * products
+    """What so many products with the counts, and as many with their transpose, must read: the same arrays."""
+    own = [array for block in data.blocks for array in (block.tokens.data, block.tokens.indices)]
+    return own * 2 * products
 
 
 def whole_words(array: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The pages that are made, not written: one a claim, one a shelf of the package, the notation, figures, the gallery.
+"""The pages that are made, not written: one a claim, one a shelf of the package, figures, the gallery.
 
 `conf.py` runs `write` before Sphinx reads anything. Everything lands in docs/generated and is made anew each time, so
 a page says what the code says today: theorems are judged, figures computed and checked, while the site is built.
@@ -21,7 +21,6 @@ from typing import Any
 
 from keytokens.lab.claims import Claim, Verdict, claims
 from keytokens.lab.claims.claim import judge
-from keytokens.lab.notation import SYMBOLS
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -93,14 +92,7 @@ def pages(judged: Callable[[Claim[Any]], Verdict]) -> dict[str, str]:
     found["theory/index.md"] = theory_index(every)
     found.update({f"reference/{shelf}.md": shelf_page(shelf) for shelf in SHELVES})
     found["reference/index.md"] = reference_index()
-    found["notation.md"] = notation_page()
     return found
-
-
-def notation_page() -> str:
-    rows = [f"| `{letter}` | {plain(meaning)} |" for letter, meaning in SYMBOLS.items()]
-    head = "# Notation\n\nOne letter, one meaning: in code, pages, axes and messages.\n"
-    return "\n".join([head, "| letter | meaning |", "|---|---|", *rows, ""])
 
 
 def _put(path: Path, text: str) -> None:
@@ -191,8 +183,8 @@ def theory_index(every: list[Claim[Any]]) -> str:
         "Each page holds one claim: what it says, what it supposes, the code that runs it, and a verdict on a few "
         "instances, made when the page was. `keytokens verify` runs them all, on more instances. What a verdict means, "
         "and how a claim can fail, is in [theorems that run](../../theory.md); the story that they tell is in "
-        "[from counts to margins](../../understand/from-counts-to-margins.md), all letters are in "
-        "[the notation](../notation.md).",
+        "[from counts to margins](../../understand/from-counts-to-margins.md), all letters and words are in "
+        "[the glossary](../../glossary.md).",
     ]
     for family, title in FAMILIES.items():
         mine = sorted((claim for claim in every if claim.id.startswith(f"{family}.")), key=_numbered)

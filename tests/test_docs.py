@@ -17,7 +17,6 @@ import pytest
 import keytokens
 from keytokens.lab.claims import Claim, Hypothesis, Verdict, claims
 from keytokens.lab.claims.claim import judge
-from keytokens.lab.notation import SYMBOLS
 
 from .test_layers import RANK
 
@@ -193,11 +192,13 @@ def test_the_architecture_page_has_the_rooms():
     assert set(rooms) == {name for name in RANK if not name.startswith("_")}
 
 
-def test_the_letters_are_those_of_the_code(made):
-    for letter in SYMBOLS:
-        assert f"| `{letter}` |" in made["generated/notation.md"]
-    rows = [line for line in made["generated/notation.md"].splitlines() if line.startswith("| ")]
+def test_the_glossary_has_one_meaning_a_word():
+    rows = [line for line in (DOCS / "glossary.md").read_text("utf-8").splitlines() if line.startswith("| ")]
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 3 for row in rows), "a bar in a meaning ends its cell"
+    names = [row.split(" | ")[0] for row in rows]
+    words, letters = names[1 : names.index("| letter")], names[names.index("| letter") + 1 :]
+    assert words == sorted(set(words))
+    assert len(letters) == len(set(letters)) > 20
 
 
 def test_the_figures_of_the_pages_are_drawn(site):

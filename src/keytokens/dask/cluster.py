@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..base.checks import Seen, check_labels, check_texts, one_column
 from ..base.errors import KeyTokensError, refusal
 from ..base.threads import give_back_memory, keep_freed_memory, keep_whole_memory
-from ..model.attention import Parameters, Sums
+from ..model.attention import Gradient, Parameters
 from ..model.blocks import Block, Float
 from ..model.prior import Statistics
 from ..text.hashing import KeyTable
@@ -152,9 +152,9 @@ def _bytes(item: Any) -> int:
     return int(item.nbytes) if isinstance(item, np.ndarray) else int(sizeof(item))
 
 
-for _kind in (WordCounts, Reading, Grams, KeyTable, Rows, Parameters, Sums, Statistics):
+for _kind in (WordCounts, Reading, Grams, KeyTable, Rows, Parameters, Gradient, Statistics):
     sizeof.register(_kind, _bytes)
-sizeof.register(Block, lambda block: sum(map(sizeof, block.slices)))
+sizeof.register(Block, lambda block: int(sizeof(block.tokens)))
 
 
 Relabel = Callable[[list[Any]], list[Any]]

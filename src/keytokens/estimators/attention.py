@@ -19,9 +19,10 @@ from ..base.checks import Seen, check_choice, check_number, check_seed
 from ..base.errors import refusal
 from ..base.threads import cores
 from ..model.attention import Parameters, scores
-from ..model.blocks import COUNTS, Block, Float, blocks_of, by_token, weigh
+from ..model.blocks import Block, Float, blocks_of
 from ..model.embeddings import Embeddings, embed
 from ..model.losses import log_probabilities, probabilities
+from ..model.weighting import WEIGHTINGS, weigh
 from ..training.fit import TrainingSet, fit_scalars
 from ..training.lbfgs import LBFGSState
 from ..training.weights import check_memory, check_weights, class_weighted, progress
@@ -101,7 +102,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def check_options(self) -> None:
         """Refuse options that break a rule, as `fit` does before it begins."""
         owner = type(self).__name__
-        check_choice(owner, "counts", self.counts, COUNTS)
+        check_choice(owner, "counts", self.counts, WEIGHTINGS)
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise refusal(owner, "prior", "be a Prior or None", self.prior, "for example prior=Prior(sink=0)")
         self._prior.check_options()
@@ -168,7 +169,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             empty_=theta.empty,
             log_sink_=theta.log_sink,
             mean_attention_=data.mean_attention(theta),
-            class_counts_=done.presence,
+            class_counts_=np.ascontiguousarray(done.presence.T),
             n_iter_=done.steps,
             status_=done.status.value,
             history_=np.array(history),
@@ -276,7 +277,7 @@ class AttentionClassifier(Attention):
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, cure)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         weight = class_weighted(self.class_weight, y, weight)
-        self._train(blocks_of(C, by_token(C.shape[1], len(classes))), classes, codes, weight, signed_=signed)
+        self._train(blocks_of(C), classes, codes, weight, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:

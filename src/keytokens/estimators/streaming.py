@@ -1,7 +1,7 @@
 """A fit to more texts than the memory holds: one pass over them, everything else from files in a folder.
 
     texts   -> words, n-grams, rows         in files without a name, gone when the process is
-            -> indices, data                the counts, mapped; training reads them block by block
+            -> indices, data, begins        the counts, mapped; training reads them block by block
     labels, vocabulary                      in memory, and in the folder for a run that goes on after an interruption
 
 The vocabulary and the vectors of training have to be in memory, and so have some numbers for each text and class. The
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,10 @@ from ..base.checks import Seen, check_labels, check_texts, listed_labels
 from ..base.errors import InputError, refusal
 from ..base.files import write_whole
 from ..base.mapped import MappedArray
-from ..model.blocks import COUNTS
+from ..model.blocks import Block, block_bounds, made_of
+from ..model.weighting import WEIGHTINGS
 from ..text.allowance import ANYTHING, Allowance
-from ..text.matrix import matrix_of
-from ..text.ngrams import Limits, build
+from ..text.ngrams import Built, Limits, build
 from ..text.spill import Threads
 from ..text.vocabulary import Level, Vocabulary
 from ..training.lbfgs import LBFGSState
@@ -54,9 +54,9 @@ _A_GRAM = 60  # bytes: keys and numbers of texts twice, column, place in a table
 _A_CHARACTER = 18  # bytes, while a text is read: its line in the file, its words and their keys
 _ANSWERED = 40  # bytes of a character, while a model answers: its n-grams too
 _EVERY = 5.0  # seconds between two states on the disk
-_LOOK = 1 << 22  # entries that are checked at a time
 _COUNTS, _STATE = "counts.json", "state.safetensors"
-_LARGE = ("gathered.safetensors", "indices", "data")  # what the counts are, beside their record
+_FILES, _KINDS = ("indices", "data", "begins"), (np.int32, np.float32, np.int32)  # of the counts, block by block
+_LARGE = ("gathered.safetensors", *_FILES)  # what the counts are, beside their record
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +64,70 @@ class Gathered:
     """What training needs of the texts."""
 
     vocabulary: Vocabulary
-    counts: sparse.csr_matrix  # its arrays lie in files
-    rooms: tuple[MappedArray, MappedArray]
+    counts: Filed
     classes: NDArray[Any]
     y: NDArray[np.intp]
     dropped: dict[str, Any] | None = None  # what a budget of memory has cost, see `Budget.keep`
 
-    def let_go(self, first: int, last: int) -> None:
-        for room in self.rooms:
-            room.let_go(first, last)
+
+@dataclass(frozen=True, eq=False)
+class Filed:
+    """Blocks of counts, one after the other, in three files: documents, amounts, and where each token begins."""
+
+    files: tuple[MappedArray, ...]
+    sizes: list[tuple[int, int]]  # of each block: documents, entries
+    n_tokens: int
+
+    @classmethod
+    def of(cls, built: Built, counts: str, folder: Path) -> Filed:
+        """Write the counts of texts, weighed, to files in a folder."""
+        pointer = np.concatenate([[0], *built.sizes]).cumsum(dtype=np.int64)
+        spans, n_tokens = list(pairwise(block_bounds(pointer))), len(built.vocabulary)
+        lengths = int(pointer[-1]), int(pointer[-1]), len(spans) * (n_tokens + 1)
+        filed = cls(tuple(map(MappedArray, lengths, _KINDS, [folder] * 3, _FILES)), [], n_tokens)
+        for span in spans:
+            made = Block.of(built.matrix(WEIGHTINGS[counts], *span))
+            filed.sizes.append((len(made), len(made.tokens.indices)))
+            own = filed.block(len(filed.sizes) - 1)
+            own.tokens.indices[:] = made.tokens.indices
+            own.tokens.data[:] = made.tokens.data
+            own.tokens.indptr[:] = made.tokens.indptr
+            own.done()
+        return filed
+
+    @classmethod
+    def opened(cls, folder: Path, sizes: list[tuple[int, int]], n_tokens: int) -> Filed:
+        """From files that are there; ValueError where they do not hold the counts of documents."""
+        lengths = [sum(n for _, n in sizes)] * 2 + [len(sizes) * (n_tokens + 1)]
+        filed = cls(
+            tuple(map(MappedArray.opened, [folder / name for name in _FILES], _KINDS, lengths)), sizes, n_tokens
+        )
+        for block in filed.blocks():  # products do not look: a wrong number would read anything
+            counts, (documents, entries) = block.tokens, (len(block), len(block.tokens.indices))
+            if counts.indptr[0] != 0 or counts.indptr[-1] != entries or np.diff(counts.indptr).min(initial=0) < 0:
+                raise ValueError("the tokens do not follow one another")
+            if counts.indices.min() < 0 or counts.indices.max() >= documents:
+                raise ValueError("a document is out of range")
+            if not (counts.data.min() > 0 and counts.data.max() < np.inf):
+                raise ValueError("an amount is out of range")
+            block.done()
+        return filed
+
+    def blocks(self) -> list[Block]:
+        return [self.block(at) for at in range(len(self.sizes))]
+
+    def block(self, at: int) -> Block:
+        first, width = sum(n for _, n in self.sizes[:at]), self.n_tokens + 1
+        entries = slice(first, first + self.sizes[at][1])
+        spans = (entries, entries, slice(at * width, (at + 1) * width))
+
+        def let_go() -> None:
+            for file, span in zip(self.files, spans, strict=True):
+                file.let_go(span.start, span.stop)
+
+        indices, data, pointer = (file.array[span] for file, span in zip(self.files, spans, strict=True))
+        shape = (self.n_tokens, self.sizes[at][0])
+        return Block(made_of(sparse.csr_matrix, data, indices, pointer, shape), let_go)
 
 
 @dataclass
@@ -202,15 +257,12 @@ def gather(
                 budget.read(listed)
             yield from listed
 
-    def room(length: int, dtype: Any) -> MappedArray:
-        return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")
-
     built = build(texts(), limits, Threads(threads, place.folder), budget or ANYTHING)
-    matrix, rooms = built.in_rooms(COUNTS[counts], room)
     if not len(built.vocabulary):
         cure = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
-    return Gathered(built.vocabulary, matrix, rooms, *codes.finish(relabel), None if budget is None else budget.dropped)
+    filed = Filed.of(built, counts, place.folder)
+    return Gathered(built.vocabulary, filed, *codes.finish(relabel), None if budget is None else budget.dropped)
 
 
 def sealed(record: dict[str, Any]) -> bytes:
@@ -285,14 +337,14 @@ class Workplace:
     # ---- the counts
 
     def keep(self, found: Gathered) -> None:
-        for room in found.rooms:
-            room.sync()
-        vocabulary, pointer = found.vocabulary, found.counts.indptr
+        for file in found.counts.files:
+            file.sync()
+        vocabulary = found.vocabulary
         arrays: dict[str, NDArray[Any]] = {
             "words": np.frombuffer("\n".join(vocabulary.words).encode("utf-8"), np.uint8),
             "word_keys": vocabulary.word_keys,
             "column": vocabulary.column,
-            "pointer": pointer.astype(np.int64),
+            "sizes": np.array(found.counts.sizes, np.int64),
             "y": found.y.astype(np.int64),
         }
         arrays |= {f"level_{n}": level.keys for n, level in enumerate(vocabulary.levels)}
@@ -334,28 +386,14 @@ class Workplace:
             levels.append(Level(start, arrays[f"level_{len(levels)}"]))
             start += len(levels[-1].keys)
         vocabulary = Vocabulary(words, arrays["word_keys"], tuple(levels), arrays["column"])
-        pointer, y, classes = arrays["pointer"], arrays["y"], np.array(record["classes"])
-        if len(vocabulary.column) != start or len(vocabulary.word_keys) != len(words) or len(y) != len(pointer) - 1:
+        sizes, y, classes = arrays["sizes"].tolist(), arrays["y"], np.array(record["classes"])
+        n_texts = sum(n for n, _ in sizes)
+        if len(vocabulary.column) != start or len(vocabulary.word_keys) != len(words) or len(y) != n_texts:
             raise ValueError("the arrays do not fit together")
-        if len(vocabulary) != record["tokens"] or y.min() < 0 or y.max() >= len(classes) or np.diff(pointer).min() < 0:
+        if len(vocabulary) != record["tokens"] or y.min() < 0 or y.max() >= len(classes):
             raise ValueError("the numbers are out of range")
-        rooms = tuple(
-            MappedArray.opened(self.folder / name, dtype, int(pointer[-1]))
-            for name, dtype in (("indices", np.int32), ("data", np.float32))
-        )
-        for first in range(0, int(pointer[-1]), _LOOK):  # products do not look: a wrong column would read anything
-            last = min(first + _LOOK, int(pointer[-1]))
-            columns, values = rooms[0].array[first:last], rooms[1].array[first:last]
-            if (
-                columns.min() < 0
-                or columns.max() >= record["tokens"]
-                or not (values.min() > 0 and values.max() < np.inf)
-            ):
-                raise ValueError("the counts are out of range")
-            for room in rooms:
-                room.let_go(first, last)
-        matrix = matrix_of(rooms[0].array, rooms[1].array, np.diff(pointer), record["tokens"])
-        return Gathered(vocabulary, matrix, (rooms[0], rooms[1]), classes, y, record["dropped"])
+        filed = Filed.opened(self.folder, sizes, record["tokens"])
+        return Gathered(vocabulary, filed, classes, y, record["dropped"])
 
     # ---- the state of training
 

@@ -20,7 +20,8 @@ from ..base.errors import refusal
 from ..base.threads import ordered_map
 from ..explain.text import Explanation, KeyToken
 from ..model.attention import scores
-from ..model.blocks import COUNTS, Float, blocks_of, by_token, weigh
+from ..model.blocks import Float, blocks_of
+from ..model.weighting import WEIGHTINGS, weigh
 from ..text.matrix import count
 from ..text.ngrams import Limits, build
 from ..text.spill import Threads
@@ -135,15 +136,14 @@ class KeyTokenClassifier(Attention):
         weight = self._sample_weight(sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
         built = build(texts, self._limits(), Threads(self._threads))
-        vocabulary, counts = built.vocabulary, built.matrix(COUNTS[self.counts])
+        vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
         del built
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        turn = by_token(len(vocabulary), len(classes))
-        documents = blocks_of(counts, turn)
+        documents = blocks_of(counts)
         del counts
         self._train(documents, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
         return self
@@ -188,7 +188,7 @@ class KeyTokenClassifier(Attention):
             labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
             weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
             self._train(
-                blocks_of(found.counts, let_go=found.let_go),
+                found.counts.blocks(),
                 found.classes,
                 found.y,
                 weight,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ from ..base.bar import Bar
 from ..base.checks import check_choice, check_labels, check_number, check_texts
 from ..base.errors import refusal
 from ..model.attention import scores
-from ..model.blocks import COUNTS, Float, blocks_of, by_token, weigh
+from ..model.blocks import Float, blocks_of
 from ..model.losses import probabilities
+from ..model.weighting import WEIGHTINGS, weigh
 from ..text.ngrams import Limits, build
 from ..text.spill import Threads
 from ..training.weights import class_weighted
@@ -84,6 +85,17 @@ class Tuned:
         """The options that are not as they were at the start."""
         start = self.trials[0].options
         return {name: value for name, value in self.options.items() if value != start[name]}
+
+    def record(self) -> dict[str, Any]:
+        """Everything but the model, as plain data for JSON."""
+        return {
+            "metric": self.metric,
+            "score": self.score,
+            "standard_error": self.standard_error,
+            "options": self.options,
+            "trials": [asdict(trial) for trial in self.trials],
+            "seconds": self.seconds,
+        }
 
     def __str__(self) -> str:
         changed = ", ".join(f"{name}={value!r}" for name, value in self.changed.items())
@@ -196,7 +208,7 @@ class Space:
         small = letters <= FEW_LETTERS
         choices = {
             "min_df": ((1, 2), (1, 4), (1, 8), *(((1,),) if small else ())),
-            "counts": tuple(COUNTS)[::-1],
+            "counts": tuple(WEIGHTINGS)[::-1],
             "ngrams": ((1, 3), (1, 2), (1, 1), *(((1, 4),) if small else ())),
             "prior__sink": (0.0,),
             "prior__ratio": (0.0,),
@@ -350,7 +362,7 @@ class Data:
             return np.tile(share, (len(stage.held), 1))
         weight = class_weighted(model.class_weight, self.labels[stage.train], own)
         counts = weigh(stage.counts[:, columns], model.counts)
-        blocks = blocks_of(counts, by_token(counts.shape[1], len(self.classes)))
+        blocks = blocks_of(counts)
         model._train(blocks, self.classes, self.y[stage.train], weight, self.sizes[columns])
         return probabilities(scores(weigh(stage.held_counts[:, columns], model.counts), model._theta)).T
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ..base.errors import DataError, MissingExtra
+from ..base.errors import DataError, InputError, MissingExtra
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -84,6 +84,13 @@ def kind_of(source: str) -> str:
         seen = ending if inner == ending else inner + ending
         raise DataError(f"{source}: {rule}; saw {seen!r}. Cure: rename it or give --format.")
     return FORMATS[inner]
+
+
+def check_format(kind: str | None) -> None:
+    """Refuse a format that there is not; None leaves it to the name of the file."""
+    known = sorted(set(FORMATS.values()))
+    if kind is not None and kind not in known:
+        raise InputError(f"--format must be one of {', '.join(known)}; saw {kind!r}.")
 
 
 def decompressed(file: IO[bytes], source: str) -> IO[bytes]:

@@ -15,26 +15,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.threads import over_spans
 from .attention import Parameters
 from .blocks import Float
 
 
-def contributing_values(theta: Parameters, threads: int = 1) -> Float:
+def contributing_values(theta: Parameters) -> Float:
     """(m, V) b + c, and with more than two classes less the mean of the classes, which decides nothing."""
-    values = np.empty_like(theta.B)
-
-    def some(at: slice) -> None:
-        part = theta.B[:, at] + theta.c[:, None]
-        if len(part) > 1:
-            part -= part.mean(axis=0)
-        values[:, at] = part
-
-    over_spans(some, len(theta.a), threads, len(values))
+    values = theta.B + theta.c[:, None]
+    if len(values) > 1:
+        values -= values.mean(axis=0)
     return values
 
 
-def kept_shares(a: Float, values: Float, df: Float, threshold: float, threads: int = 1) -> Float:
+def kept_shares(a: Float, values: Float, df: Float, threshold: float) -> Float:
     """(V,) what is left of each token's contribution, from 0 to 1; the largest keeps at least half.
 
     >>> kept_shares(np.zeros(3), np.array([[4.0, -1.0, 1.0]]), np.ones(3), 0.75).tolist()
@@ -42,24 +35,8 @@ def kept_shares(a: Float, values: Float, df: Float, threshold: float, threads: i
     """
     if not len(a) or not df.any():
         return np.ones_like(a)
-    top, kept = a.max(), np.empty_like(a)
-
-    def sizes(at: slice) -> Float:
-        """Those of some tokens, and what is needed of them: the sum by document frequency, and the largest."""
-        size = np.exp(a[at] - top, out=kept[at])
-        size *= np.maximum(values[:, at].max(axis=0), -values[:, at].min(axis=0))
-        return np.array([np.dot(size, df[at]), size.max()], np.float64)
-
-    totals, largest = np.transpose(over_spans(sizes, len(a), threads, len(values)))
-    mean = float(totals.sum() / df.sum(dtype=np.float64))
-    least = a.dtype.type(min(threshold * mean, float(largest.max()) / 2))
-
-    def shrink(at: slice) -> None:
-        size = kept[at]
-        heard = size > least
-        np.divide(least, size, out=size, where=heard)
-        np.subtract(1, size, out=size)
-        size[~heard] = 0
-
-    over_spans(shrink, len(a), threads)
-    return kept
+    size = np.exp(a - a.max()) * np.maximum(values.max(axis=0), -values.min(axis=0))
+    mean = float(np.dot(size, df)) / float(df.sum(dtype=np.float64))
+    least = a.dtype.type(min(threshold * mean, float(size.max()) / 2))
+    heard = size > least
+    return np.where(heard, 1 - least / np.where(heard, size, 1), 0)

@@ -7,7 +7,7 @@ import itertools
 
 from keytokens.app.serve import Limits
 from keytokens.app.serve.runs import Runs
-from keytokens.app.serve.training import build_model
+from keytokens.app.serve.worker import build_model
 
 from .conftest import table
 from .test_faults import in_a_loop, spec, store_with_upload

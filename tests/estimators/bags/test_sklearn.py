@@ -17,8 +17,9 @@ from .planted import planted
 
 sys.path.insert(0, str(Path(__file__).parents[3]))  # the benchmarks are not part of the package
 
-from benchmarks import bags as benchmark
 from benchmarks.datasets import load_bags
+
+from benchmarks import bags as benchmark
 
 MODELS = [
     kt.BagClassifier(),

@@ -152,9 +152,9 @@ def test_the_first_step_of_the_embeddings(monkeypatch, K):
     dE, _, _ = pull_back(data.evaluate(Parameters(E0 @ p0, v0 @ E0.T, c0, c0, prior.log_sink)), E0, p0, v0)
     cosine = -(moved * dE).sum() / np.sqrt((moved**2).sum() * (dE**2).sum())
     assert cosine == pytest.approx(1, abs=1e-12)
-    df = data.statistics().presence.sum(axis=0)
+    df = data.statistics().presence.sum(axis=1)
     size = np.sqrt(((v0 @ moved.T) ** 2 @ df).mean() / df.sum())
-    unit = np.sqrt((prior.width() ** 2 @ df).mean() / df.sum())
+    unit = np.sqrt((df @ prior.width**2).mean() / df.sum())
     assert size == pytest.approx(1.5 * unit, rel=1e-10)
     assert_allclose(v0 @ v0.T, unit**2 * np.eye(m), rtol=1e-12, atol=1e-12)
 

@@ -17,7 +17,7 @@ from ...estimators.text import KeyTokenClassifier
 from ...explain.terminal import explanation_text, wants_colour
 from ...explain.text import Explanation
 from ...io.reading import read_batches, read_table
-from ...io.sources import kind_of
+from ...io.sources import check_format, kind_of
 from ...io.table import Table, Wanted, texts_of
 from ...io.writing import table_writer
 from .common import (
@@ -34,7 +34,6 @@ from .common import (
     warn,
     width,
 )
-from .fit import check_format
 
 ROWS = 256  # of a batch: an explanation takes about a millisecond, and a bar should move
 

@@ -11,9 +11,11 @@ import numpy as np
 import typer
 
 from ...base.threads import cores, ordered_stream
+from ...estimators.holdout import Judge
 from ...estimators.saving import load_text_model
 from ...estimators.text import KeyTokenClassifier
 from ...io.reading import read_batches
+from ...io.sources import check_format
 from ...io.table import Table, Wanted, as_classes, given_labels, texts_of
 from ...io.writing import table_writer
 from ...model.blocks import Float
@@ -29,7 +31,6 @@ from .common import (
     long_document,
     warn,
 )
-from .fit import check_format
 
 
 def predict(
@@ -86,19 +87,19 @@ class _Predictions:
         self.clf = clf
         self.wanted = wanted
         self.rows = 0
-        self.right = 0
+        self.judge = Judge(clf.classes_.tolist())
 
     @property
     def accuracy(self) -> float | None:
-        return None if self.wanted.label is None else self.right / self.rows
+        return None if self.wanted.label is None else self.judge.accuracy
 
     def of(self, batches: Iterator[Table], threads: int) -> Iterator[_Predicted]:
         self.clf.threads = 1  # every batch has a thread of its own
         for one in ordered_stream(self._one, self._checked(batches), threads):
             self.rows += len(one.labels)
             if self.wanted.label is not None:
-                truth = as_classes(given_labels(one.table, self.wanted.label), self.clf.classes_.tolist())
-                self.right += sum(str(y) == str(other) for y, other in zip(one.labels, truth, strict=True))
+                truth = given_labels(one.table, self.wanted.label)
+                self.judge.add(as_classes(truth, self.clf.classes_.tolist()), one.P)
             yield one
 
     def _checked(self, batches: Iterator[Table]) -> Iterator[Table]:

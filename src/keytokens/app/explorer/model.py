@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._version import __version__
+from ...explain.certificate import sentences
 from ...explain.format import label_name
+from ...model.weighting import weighting
 from ...text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, Ranges
 from .pack import narrowest, pack
 
@@ -22,7 +24,7 @@ class PageModel:
     classes: Sequence[Any]
     tokens: Sequence[str]
     order: int  # the longest n-gram, in words
-    counts: str  # "raw", "log" or "binary"
+    counts: str  # the name of a weighting
     attention: NDArray[Any]  # (V,) as trained
     values: NDArray[Any]  # (1 or K, V) as trained
     intercept: NDArray[Any]  # (1 or K,) as every prediction uses it
@@ -37,11 +39,12 @@ class PageModel:
 
     def packed(self) -> bytes:
         """The container `model` of the page."""
+        phi = weighting(self.counts)
         facts = {
             "version": __version__,
             "classes": [{"name": label_name(c), "repr": repr(c), "value": c} for c in self.classes],
             "order": self.order,
-            "counts": self.counts,
+            "weighting": {**asdict(phi), "additive": phi.additive},
             "intercept": np.asarray(self.intercept, np.float64).tolist(),
             "empty": np.asarray(self.empty, np.float64).tolist(),
             "log_sink": None if self.log_sink == -np.inf else float(self.log_sink),
@@ -50,6 +53,7 @@ class PageModel:
             "options": {name: value for name, value in self.options.items() if _is_plain(value)},
             "whole_size": self.whole_size,
             "alphabet": packed_alphabet(),
+            "sentences": sentences(),
             "tokens": "\n".join(self.tokens),
         }
         arrays = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from ...model.attention import Parameters, evaluate, scores
 from ...model.blocks import Block
 from ...model.embeddings import embed
 from ...model.losses import Logistic
-from ...proof.occurrences import Counts, phi
+from ...model.weighting import weighting
 from ...proof.phrase import Sentence
 from ...proof.ranges import drop
 from ...proof.tokens import flip, sufficient
@@ -310,7 +310,7 @@ class Line:
         left = np.zeros(len(self.weight), int)
         for first, size, token in self.ngrams:
             left[token] += kept[first : first + size].all()
-        W = self.weight * phi(left, cast(Counts, self.counts))
+        W = self.weight * weighting(self.counts)(left)
         if not left.any() and not self.sink:
             return -1
         votes = W @ self.values + self.sink * self.intercepts
@@ -326,10 +326,10 @@ class Line:
     @property
     def sentence(self) -> Sentence:
         first, size, token = self.ngrams.T.astype(np.intp)
-        W = self.weight * phi(np.bincount(token, minlength=len(self.weight)), cast(Counts, self.counts))
+        W = self.weight * weighting(self.counts)(np.bincount(token, minlength=len(self.weight)))
         sink = math.log(self.sink) if self.sink else -math.inf
         ballot = Ballot.of(np.log(W), self.values, self.label(np.ones(self.length, bool)), sink, self.intercepts)
-        return Sentence(self.length, first, size, token, ballot, cast(Counts, self.counts))
+        return Sentence(self.length, first, size, token, ballot, self.counts)
 
 
 def _line(rng: np.random.Generator, counts: str = "raw") -> Line:

@@ -13,7 +13,7 @@ import numpy as np
 from ...base.threads import one_blas_thread
 from ...model.attention import Gradient, Parameters
 from ...model.blocks import Float
-from ...model.prior import Curvature, PriorOptions
+from ...model.prior import PriorOptions, curvature_of, prior_of
 from ...training.fit import Trained, TrainingSet, Watch
 from ...training.lbfgs import LBFGS
 from ...training.loop import run
@@ -45,11 +45,11 @@ def fit_embeddings(
     so what holds them back grows with n (without it they take over and the test accuracy falls).
     """
     seen = data.statistics()
-    prior = data.prior(seen, options)
-    m, V = prior.ratios.shape
-    dtype = prior.ratios.dtype
-    df = seen.presence.sum(axis=0)
-    unit = float(np.sqrt((prior.width() ** 2 @ df).mean() / max(float(df.sum()), 1e-12)))  # (T + w0) kappa
+    prior = prior_of(seen, options, data.sizes)
+    V, m = prior.mean.shape
+    dtype = prior.mean.dtype
+    df = seen.presence.sum(axis=1)
+    unit = float(np.sqrt((df @ prior.width**2).mean() / max(float(df.sum()), 1e-12)))  # (T + w0) kappa
     E0 = (seed.standard_normal((V, dim)) / np.sqrt(dim)).astype(dtype)
     p0 = (seed.standard_normal(dim) / np.sqrt(dim * max(options.attention_penalty, 1e-12))).astype(dtype)
     v0 = (unit * np.eye(m, dim)).astype(dtype)
@@ -81,12 +81,12 @@ def fit_embeddings(
             value = part.loss + 0.5 * float(np.dot(away, pull))
             return value, (np.concatenate([dE.ravel(), dp, dv.ravel(), part.c]) + pull).astype(dtype)
 
-        guess = Curvature.of(prior, seen)
+        guess = curvature_of(prior, seen)
         curvature_E = np.ones((V, dim), dtype)
-        curvature_E[:, :m] = guess.values().T
+        curvature_E[:, :m] = guess.values
         rest = np.full(dim * (1 + m), hold, dtype)
         curvature = np.concatenate([curvature_E.ravel(), rest, np.full(m, guess.intercept, dtype)])
         # three pairs: a vector is V d numbers long here
-        outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first.copy(), max_iter, watch)
+        outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first, max_iter, watch)
     E, p, v, c = unpack(outcome.state.theta)
-    return Trained.by(outcome, parameters(E, p, v, c), seen.presence), (E, p, v)
+    return Trained(parameters(E, p, v, c), outcome.status, outcome.steps, outcome.state.value, seen.presence), (E, p, v)
