@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ from numpy.typing import NDArray
 
 
 class MappedArray:
-    """An array in a file of its own; without a name, the file goes with the process, however that ends."""
+    """An array in a file of its own."""
 
-    def __init__(self, length: int, dtype: Any, folder: Path, name: str | None = None) -> None:
+    def __init__(self, length: int, dtype: Any, folder: Path, name: str) -> None:
         size = max(1, length * np.dtype(dtype).itemsize)
-        with tempfile.TemporaryFile(dir=folder) if name is None else open(folder / name, "w+b") as file:
+        with open(folder / name, "w+b") as file:
             file.truncate(size)
             self._map = mmap.mmap(file.fileno(), size)
         self.array: NDArray[Any] = np.frombuffer(self._map, dtype, length)
