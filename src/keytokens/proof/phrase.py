@@ -1,4 +1,4 @@
-"""The words of a document, the n-grams on them, and programmes that are exact or bound the truth from one side.
+"""The words of a document, the n-grams on them, and programs that are exact or bound the truth from one side.
 
 A token that occurs c times weighs phi(c) (`model.weighting`). Masking is local only if each occurrence counts for
 itself; where phi is not additive it is replaced by straight lines. phi is concave on 0..c, hence for r
@@ -25,8 +25,8 @@ import numpy as np
 
 from ..base.errors import refusal
 from ..model.weighting import Weighting, weighting
-from .masking import Programme
 from .occurrences import recounted
+from .program import RunLengthProgram
 from .votes import ROUNDING, Ballot, BoolArray, FloatArray, IntArray, label_of, relative_votes
 
 
@@ -124,31 +124,31 @@ def moved_shares(sentence: Sentence, shares: FloatArray, mask: tuple[int, ...], 
     return (1.0 - rate) * shares + rate * target
 
 
-def pessimistic(sentence: Sentence, rival: int, shares: FloatArray) -> Programme:
+def pessimistic(sentence: Sentence, rival: int, shares: FloatArray) -> RunLengthProgram:
     """At most the true sum, whatever is masked."""
     return _straight(sentence, rival, shares, below=1.0)
 
 
-def optimistic(sentence: Sentence, rival: int) -> Programme:
+def optimistic(sentence: Sentence, rival: int) -> RunLengthProgram:
     """At least the true sum, whatever is masked."""
     return _straight(sentence, rival, equal_shares(sentence), below=-1.0)
 
 
-def full_votes(sentence: Sentence, rival: int) -> Programme:
+def full_votes(sentence: Sentence, rival: int) -> RunLengthProgram:
     """At least the true sum too: what is left of a supporter adds r phi(1) >= phi(r)."""
-    programme = optimistic(sentence, rival)
+    program = optimistic(sentence, rival)
     votes = sentence.votes(rival)[:-1]
     full = (votes / sentence.weight * float(sentence.phi(1)))[sentence.token]
-    if programme.slack > 0:
-        full = np.minimum(full, 2.0 * programme.slack / ROUNDING)
+    if program.slack > 0:
+        full = np.minimum(full, 2.0 * program.slack / ROUNDING)
     return replace(
-        programme,
-        vote=np.where(full > 0, full, programme.vote),
+        program,
+        vote=np.where(full > 0, full, program.vote),
         constant=float(sentence.votes(rival)[-1]),
     )
 
 
-def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) -> Programme:
+def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) -> RunLengthProgram:
     """Tokens whose vote has the sign `below` are bounded by shares, from below; the others by their last step."""
     votes = sentence.votes(rival)
     h, sink = votes[:-1], float(votes[-1])
@@ -161,7 +161,7 @@ def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) 
         # an occurrence with more than all the opposition wins while it survives, and does so with twice the opposition
         # too: cut there, no sum is ever large beside what it is compared with
         vote = np.minimum(vote, 2.0 * against)
-    return Programme(
+    return RunLengthProgram(
         length=sentence.length,
         first=sentence.first,
         size=sentence.size,
@@ -173,8 +173,8 @@ def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) 
     )
 
 
-def protected(sentence: Sentence, rival: int, programme: Programme, kept: BoolArray) -> Programme:
-    """The pessimistic programme once the words `kept` are never masked: q occurrences inside them are sure of phi(q).
+def protected(sentence: Sentence, rival: int, program: RunLengthProgram, kept: BoolArray) -> RunLengthProgram:
+    """The pessimistic program once the words `kept` are never masked: q occurrences inside them are sure of phi(q).
 
     A supporter with q sure occurrences has phi(r) >= phi(q) + (r - q) (phi(c) - phi(q)) / (c - q) for q <= r <= c:
     concave again.
@@ -185,8 +185,8 @@ def protected(sentence: Sentence, rival: int, programme: Programme, kept: BoolAr
     part = sentence.phi(q) / sentence.weight
     concerned = (h > 0) & (q > 0)
     each = np.where(concerned, h * (1.0 - part) / np.maximum(c - q, 1), 0.0)[sentence.token]
-    vote = np.where(concerned[sentence.token], np.where(sure, 0.0, each), programme.vote)
-    return replace(programme, vote=vote, constant=programme.constant + float((h * part)[concerned].sum()))
+    vote = np.where(concerned[sentence.token], np.where(sure, 0.0, each), program.vote)
+    return replace(program, vote=vote, constant=program.constant + float((h * part)[concerned].sum()))
 
 
 def occurrences_of(sentence: Sentence, tokens: tuple[int, ...]) -> list[int]:

@@ -1,10 +1,10 @@
 // The words of a document, the n-grams on them, and programs that are exact or bound the truth from one side
-// (keytokens/proof/phrase.py). Masking is local only if each occurrence counts for itself, so a phi that is not additive
-// is replaced by straight lines: supporters from below, opponents from above (pessimistic), or the other way round
-// (optimistic).
+// (keytokens/proof/phrase.py). Masking is local only if each occurrence counts for itself, so a phi that is not
+// additive is replaced by straight lines: supporters from below, opponents from above (pessimistic), or the other way
+// round (optimistic).
 
-import { RunLengthProgram } from "./masking.js";
 import { recounted } from "./occurrences.js";
+import { RunLengthProgram } from "./program.js";
 import { ROUNDING, labelOf, votesAgainst } from "./votes.js";
 
 export class Phrase {
