@@ -41,7 +41,7 @@ CASES = {
     "twenty": ("twenty", 2),
 }
 MADE = {"short": (synthetic.short, 100_000), "twenty": (synthetic.twenty, 22_000)}  # and how many texts of each
-EXPLAINED = 300
+EXPLAINED = 2_000
 HERE = Path(__file__).parents[1] / "src"
 TIMES = ("fit", "predict", "explain")
 
@@ -67,8 +67,10 @@ def run(case: str, documents: int | None) -> dict[str, float]:
     held = resident_megabytes()
     fit = timed(lambda: model.fit(seen, seen_labels))
     added = peak_since_megabytes() - held
+    model.predict(fresh[:50])
     predict = timed(lambda: model.predict(fresh))
-    explain = timed(lambda: list(model.explain_many(fresh[:EXPLAINED])))
+    explained(model, fresh[:50])
+    explain = timed(lambda: explained(model, fresh[:EXPLAINED]))
     right = sum(bool(found == label) for found, label in zip(predict[2], fresh_labels, strict=True))
     clocks = dict(zip(TIMES, (fit, predict, explain), strict=True))
     return {
@@ -77,6 +79,11 @@ def run(case: str, documents: int | None) -> dict[str, float]:
         "memory_texts": added / (sum(len(text.encode()) for text in seen) / 1e6),
         "accuracy": right / len(fresh),
     }
+
+
+def explained(model, texts: Sequence[str]) -> list[int]:
+    """The sizes of both minimum sets; a record makes what it is asked for."""
+    return [e.sufficient.size + e.flip.size for e in model.explain_many(texts)]
 
 
 def in_tree(source: Path, arguments: Sequence[str]) -> dict[str, float]:

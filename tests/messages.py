@@ -22,10 +22,14 @@ def rows(table: str) -> list[Any]:
 
 
 def check_refused(call: str, names: dict[str, Any], message: str) -> None:
-    """The call, made with these names, is refused in one line: that of the table, where `...` stands for anything."""
+    """The call, made with these names, is refused as the table says."""
     with pytest.raises(KeyTokensError) as refused:
         eval(call, dict(names))
-    said = str(refused.value)
+    check_same(str(refused.value), message)
+
+
+def check_same(said: str, message: str) -> None:
+    """What is said is one line, that of the table, where `...` stands for anything."""
     assert said.isprintable()
     if not re.fullmatch(re.escape(message).replace(r"\.\.\.", ".*"), said):
         assert said == message

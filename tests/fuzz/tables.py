@@ -26,8 +26,6 @@ from .models import TEXTS
 from .mutate import WORDS, mutated
 from .watch import Broken
 
-__all__ = ["READERS"]
-
 CSV = [
     b"text,label\na b c,1\nd e f,0\n\ng h i,1\n",
     b'\xef\xbb\xbfid;review;stars\r\n1;"a ""good"" film\r\nfor all";-5\r\n2;none;3\r\n',

@@ -16,10 +16,8 @@ from keytokens.app.jobs import FitJob, fit_table
 from keytokens.estimators import streaming
 from keytokens.estimators.streaming import Workplace
 
-from .mutate import mutated, mutated_json
+from .mutate import mutated, mutated_json, touched
 from .watch import Broken
-
-__all__ = ["READERS"]
 
 ROWS = [
     "text,label",
@@ -110,7 +108,7 @@ class Working:
         read = {file: files[file] for file in files if "score.json" not in files or not file.startswith("score/")}
         places = 9 * sum(map(len, read.values()))
         if not is_lot and 0 <= place < places:
-            return files | _touched(read, place * STRIDE % places)
+            return files | touched(read, place * STRIDE % places)
         files = dict(files)
         for _ in range(rng.choice([1, 1, 2])):
             self._other(rng, files)
@@ -139,19 +137,6 @@ class Working:
             (self.partial / file).write_bytes(text.encode("latin-1"))
         if self.outcome(RUNS[name][0], resume=True) != self.expected[name]:
             raise Broken("another model, or another score, than that of an undisturbed run")
-
-
-def _touched(files: dict[str, bytes], place: int) -> dict[str, bytes]:
-    """One bit changed, or one file cut: nine places a byte."""
-    for file, content in files.items():
-        if place < 9 * len(content):
-            at, how = divmod(place, 9)
-            bad = bytearray(content[:at] if how == 8 else content)
-            if how < 8:
-                bad[at] ^= 1 << how
-            return {file: bytes(bad)}
-        place -= 9 * len(content)
-    raise AssertionError("places are of these files")
 
 
 READERS = {"working": Working}

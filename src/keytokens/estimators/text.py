@@ -23,9 +23,10 @@ from ..model.attention import scores
 from ..model.blocks import Float, blocks_of
 from ..model.weighting import WEIGHTINGS, weigh
 from ..text.matrix import count
-from ..text.ngrams import Limits, find
-from ..text.pieces import slices
+from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..text.vocabulary import Vocabulary
+from ..text.words import blocks
 from ..training.weights import class_weighted
 from .attention import Attention, Exact
 from .compression import TokenModel, largest_within, most_decisive, shrink
@@ -131,16 +132,17 @@ class KeyTokenClassifier(Attention):
         y = check_labels("fit", labels, len(texts))
         weight = self._sample_weight(sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
-        found = find(texts, self._limits(), self._threads)
-        blocks = blocks_of(found.by_text(self._threads, WEIGHTINGS[self.counts]))
-        vocabulary = found.vocabulary
-        del found
+        built = build(texts, self._limits(), Threads(self._threads))
+        vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
+        del built
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        self._train(blocks, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
+        documents = blocks_of(counts)
+        del counts
+        self._train(documents, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
         return self
 
     def fit_batches(
@@ -210,10 +212,7 @@ class KeyTokenClassifier(Attention):
         def one(some: list[str]) -> Float:
             return scores(weigh(count(some, self.vocabulary_), self.counts), theta)
 
-        pieces = slices(listed)
-        if len(pieces) == 1:
-            return one(listed)
-        done = ordered_map(lambda piece: one(listed[piece]), pieces, self._threads)
+        done = ordered_map(one, blocks(listed), self._threads)
         return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))
 
     def explain(self, text: str) -> Explanation:

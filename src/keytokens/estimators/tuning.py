@@ -27,6 +27,7 @@ from ..model.blocks import Float, blocks_of
 from ..model.losses import probabilities
 from ..model.weighting import WEIGHTINGS, weigh
 from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..training.weights import class_weighted
 from .text import KeyTokenClassifier
 
@@ -336,7 +337,8 @@ class Data:
         cls, texts: list[str], labels: NDArray[Any], weight: Float, limits: Limits, threads: int, folds: int, seed: int
     ) -> Data:
         begin = clock()
-        vocabulary, counts = build(texts, limits, threads)
+        built = build(texts, limits, Threads(threads))
+        vocabulary, counts = built.vocabulary, built.matrix()
         seconds = clock() - begin
         classes, y = np.unique(labels, return_inverse=True)
         held = folds_of(y, folds, seed)

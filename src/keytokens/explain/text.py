@@ -15,7 +15,7 @@ from ..proof.phrase import Sentence
 from ..proof.tokens import TokenSet
 from ..proof.votes import Ballot
 from ..proof.words import WordSet
-from .certificate import Proof
+from .certificate import Proof, said
 from .documents import Together, Uses
 from .prediction import Later, Prediction, ProvedSet
 from .record import Explained
@@ -92,8 +92,6 @@ class Certificate(Proof):
     """What is proved of the label of one text."""
 
     unit = "tokens"
-    leaves = "a known token"
-    covers = "Deletions only: nothing is said of added or replaced words."
 
     @property
     def tokens(self) -> int:
@@ -264,8 +262,7 @@ class Explanation(Explained):
         together, i = self.together, self.index
         tokens, has_sink, silent = len(self._names), together.has_sink, ""
         if not tokens:
-            why = "the intercept alone decides" if has_sink else "the label is the most frequent one"
-            silent = f"The text has no known token: {why}."
+            silent = said("no token, sink" if has_sink else "no token", {})
         return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent, together.margins(i))
 
     def to_dict(self, words: bool = True) -> dict[str, Any]:

@@ -166,17 +166,17 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "keytokens.lab.problems.cross_attention": (("cross_logits", "pulled_matrix"), ("fu.mirror-step",)),
     "keytokens.lab.descent.steps": (("MirrorDescent.step",), ("fu.mirror-step", "fu.mirror-joint")),
     "keytokens.lab.svm.problem": (
-        ("Differences.times", "Differences.transposed_times", "Differences.rows"),
-        ("te.closed-form", "te.max-margin"),
+        (
+            *("Differences.times", "Differences.transposed_times", "Differences.rows"),
+            *("Kronecker.times", "Kronecker.transposed_times", "Kronecker.gram"),
+        ),
+        ("te.closed-form", "te.max-margin", "fu.feasible", "fu.frobenius-rank", "fu.finite-part", "fu.nuclear"),
     ),
     "keytokens.lab.svm.matrix": (
-        (
-            *("Kronecker.times", "Kronecker.transposed_times", "Kronecker.gram", "_problem"),
-            *("MultiToken.length", "MultiToken.prediction", "_shortest"),
-        ),
+        ("_problem", "MultiToken.length", "MultiToken.prediction", "_shortest"),
         ("fu.feasible", "fu.frobenius-rank", "fu.finite-part", "fu.nuclear"),
     ),
-    "keytokens.lab.svm.nuclear": (("NuclearSolution.bound", "NuclearSolution.gap"), ("fu.nuclear",)),
+    "keytokens.lab.svm.solution": (("Solution.bound", "Solution.gap"), ("fu.nuclear",)),
     "keytokens.lab.svm.sets": (("label_svm", "relaxed_problem"), ("mm.example-c", "mm.thm6")),
     "keytokens.lab.selection": (
         ("cone", "smoothness", "tight_smoothness", "separating_witness"),

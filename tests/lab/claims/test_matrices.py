@@ -41,7 +41,7 @@ def test_spoilt_shape_of_the_nuclear_solution(monkeypatch):
 
 
 def _tilted(found):
-    return replace(found, W=found.W + 1e-5 * found.norm)
+    return replace(found, p=found.p + 1e-5 * found.norm)
 
 
 def test_runs_that_do_not_end(monkeypatch):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._version import __version__
 from ...estimators.text import KeyTokenClassifier
+from ...explain.certificate import sentences
 from ...explain.format import label_name
 from ...model.weighting import weighting
 from ...text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, Ranges
@@ -31,6 +32,7 @@ def packed_model(clf: KeyTokenClassifier, whole_size: int | None = None) -> byte
         "options": {name: value for name, value in clf.flat_params().items() if _is_plain(value)},
         "whole_size": whole_size,
         "alphabet": packed_alphabet(),
+        "sentences": sentences(),
         "tokens": "\n".join(clf.vocabulary_.tokens),
     }
     arrays = {

@@ -14,8 +14,9 @@ from ..descent.trajectory import log_spaced
 from ..problems.cross_attention import CrossProblem
 from ..problems.geometry import misalignment
 from ..problems.key_query import EPSILON, KeyQueryProblem
-from ..svm.matrix import MatrixSolution, matrix_problem, solve_matrix
-from ..svm.nuclear import NuclearSolution, solve_nuclear
+from ..svm.matrix import matrix_problem, solve_matrix
+from ..svm.nuclear import solve_nuclear
+from ..svm.solution import Solution
 from .figure import CODE, OURS, PAPER, Check, Table, Tables, figure, table
 from .look import BLACK, BLUE, GREY, ORANGE, RED, Style, plane, ray, sheet
 from .tables import records, states, where
@@ -84,16 +85,14 @@ def _distances(runs: list[dict[int, Vector]], short: Vector, thin: Vector) -> Ta
     )
 
 
-def _targets(problem: CrossProblem, short: MatrixSolution, thin: NuclearSolution) -> Table:
+def _targets(problem: CrossProblem, short: Solution, thin: Solution) -> Table:
     """W z_i of both solutions."""
     toward = np.stack([problem.queries @ W.T for W in (short.W, thin.W)], axis=1)  # (inputs, norms, 2)
     inputs, norms = np.indices(toward.shape[:2])
     return table(bag=inputs.ravel(), nuclear=norms.ravel(), x1=toward[..., 0].ravel(), x2=toward[..., 1].ravel())
 
 
-def _answer(
-    problem: CrossProblem, runs: list[dict[int, Vector]], short: MatrixSolution, thin: NuclearSolution
-) -> Table:
+def _answer(problem: CrossProblem, runs: list[dict[int, Vector]], short: Solution, thin: Solution) -> Table:
     best = problem.values.argmax(problem.scores)
     ends = [problem.read((run[STEPS],)) for run in runs]
     return table(

@@ -16,9 +16,9 @@ from ..problems.cross_attention import CrossProblem
 from ..problems.cross_trials import cross_trials, descend_factors, softmax_first, sphere_ends
 from ..problems.geometry import misalignment
 from ..problems.trials import Trials
-from ..svm.matrix import MatrixSolution, matrix_problem, solve_matrix
-from ..svm.nuclear import NuclearSolution, solve_nuclear
-from ..svm.solution import NotSolved
+from ..svm.matrix import matrix_problem, solve_matrix
+from ..svm.nuclear import solve_nuclear
+from ..svm.solution import NotSolved, Solution
 from .figure import CODE, OURS, PAPER, Check, Table, Tables, figure, table
 from .look import BLUE, GREEN, ORANGE, STYLES, sheet
 from .tables import WIDE, descended, difference, groupby, records, stacked, standard_error, where
@@ -238,7 +238,7 @@ def _tables_rank(count: int) -> Tables:
 
 def _runs_rank(n: int, T: int, d: int, count: int) -> Table:
     """The first separable problems, and how many were drawn for them."""
-    found: list[tuple[int, MatrixSolution, NuclearSolution]] = []
+    found: list[tuple[int, Solution, Solution]] = []
     seed = 0
     while len(found) < count and seed < DRAWS * count:
         both = _solved(cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d))
@@ -258,7 +258,7 @@ def _runs_rank(n: int, T: int, d: int, count: int) -> Table:
     )
 
 
-def _solved(problem: CrossProblem) -> tuple[MatrixSolution, NuclearSolution] | None:
+def _solved(problem: CrossProblem) -> tuple[Solution, Solution] | None:
     """None where nothing separates, or by a margin below what doubles can certify."""
     margins = matrix_problem(problem.values, problem.queries, problem.values.argmax(problem.scores))
     try:

@@ -17,6 +17,7 @@ from ...model.blocks import blocks_of
 from ...model.prior import PriorOptions
 from ...model.ragged import Vector
 from ...text.ngrams import Limits, build
+from ...text.spill import Threads
 from ...training.fit import TrainingSet, fit_scalars
 from ..claims.embeddings.data import Documents
 from ..claims.embeddings.stages import attention, first_step, gaussian_start
@@ -43,7 +44,8 @@ DIM, EPOCHS, DOCUMENTS, VOCABULARY, FREQUENT, NAMED, SHOWN = 64, 4, 30_000, 10_0
 
 def documents_of(texts: list[str], labels: list[int], most: int) -> tuple[Documents, Sequence[str], sparse.csr_matrix]:
     """Texts as sequences of the most frequent words (their order does not matter), the words, and the counts."""
-    vocabulary, counts = build(texts, Limits((1, 1), (1,), max_tokens=most), 2)
+    built = build(texts, Limits((1, 1), (1,), max_tokens=most), Threads(2))
+    vocabulary, counts = built.vocabulary, built.matrix()
     filled = np.flatnonzero(np.diff(counts.indptr))
     counts = sparse.csr_matrix(counts[filled].astype(np.float64))
     rows = np.split(

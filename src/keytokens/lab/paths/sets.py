@@ -37,7 +37,7 @@ from ..problems.heads import HeadProblem, Limit
 from ..problems.losses import MarginLoss, check_loss
 from ..problems.selection_loss import Blocks
 from ..svm.sets import SetSolution, solve_set_valued
-from ..svm.solution import MarginSolution
+from ..svm.solution import Solution
 from .balls import BelowLimit, PathPoint, Proof, check_path, lowest, point_of
 
 ROUNDING = 1e-12  # taken off every bound
@@ -174,7 +174,7 @@ class SetPoint(PathPoint):
     0.0
     """
 
-    nearest: MarginSolution | None  # None where no direction separates the sets
+    nearest: Solution | None  # None where no direction separates the sets
     lower: float  # no p of the ball has a lower log(L - L*); -inf where that is not proved
     turn: float | None  # 1 - cos of any global minimiser to a solution is at most this; None where that is not proved
 

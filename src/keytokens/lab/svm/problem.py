@@ -3,15 +3,14 @@
 A row of A is (winning token) - (losing token); b is 1, or 0 where the row is relaxed. C holds ties: (token) - (token)
 for tokens that must get the same attention logit. The norm is the solver's business: nothing here knows it.
 
-Rows of a linear system that need not all exist at once.
-
-`Dense` holds a matrix; `Differences` holds points and pairs (s, s'), and its rows are points[s] - points[s'].
+The rows need not all exist at once. `Dense` holds a matrix; `Differences` holds points and pairs (s, s'), and its rows
+are points[s] - points[s']; `Kronecker` holds the two factors of rows of a problem of a matrix W.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -297,3 +296,58 @@ class Differences:
     def largest(self) -> float:
         # a bound: the range of each coordinate
         return float(np.ptp(self.points, axis=0).max()) if len(self) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Kronecker:
+    """Row j is the product left[j] right[bag[j]]', row by row as one long vector; none is formed unless asked for.
+
+    >>> rows = Kronecker(np.array([[1.0, 2.0]]), np.array([[10.0, 20.0, 30.0]]), np.array([0]))
+    >>> rows.rows(np.array([0])).tolist(), rows.times(np.ones(6)).tolist()
+    ([[10.0, 20.0, 30.0, 20.0, 40.0, 60.0]], [180.0])
+    """
+
+    left: Vector  # (m, d)
+    right: Vector  # (n, e)
+    bag: Index  # (m,) which row of `right`
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of W."""
+        return self.left.shape[1], self.right.shape[1]
+
+    @property
+    def dim(self) -> int:
+        return self.left.shape[1] * self.right.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def times(self, p: Vector) -> Vector:
+        return np.einsum("jk,jk->j", self.left, (self.right @ p.reshape(self.shape).T)[self.bag])
+
+    def transposed_times(self, lam: Vector) -> Vector:
+        return (self.left.T @ (lam[:, None] * self.right[self.bag])).ravel()
+
+    def rows(self, index: Index) -> Vector:
+        return (self.left[index][:, :, None] * self.right[self.bag[index]][:, None, :]).reshape(len(index), self.dim)
+
+    def largest(self) -> float:
+        return float(np.abs(self.left).max(initial=0.0) * np.abs(self.right).max(initial=0.0))
+
+    def gram(self) -> Vector:
+        """(m, m) the inner products of all rows."""
+        return (self.left @ self.left.T) * (self.right @ self.right.T)[np.ix_(self.bag, self.bag)]
+
+    def turned(self, basis: Vector) -> Kronecker:
+        """With queries in the coordinates of orthonormal columns (e, r)."""
+        return replace(self, right=self.right @ basis)
+
+
+def factors(owner: str, problem: MarginProblem) -> tuple[Kronecker, Kronecker]:
+    """Rows and ties of a problem of a matrix."""
+    check_problem(owner, problem)
+    if not (isinstance(problem.inequalities, Kronecker) and isinstance(problem.equalities, Kronecker)):
+        cure = "make it with matrix_problem or tied_matrix_problem"
+        raise refusal(owner, "problem", "be a problem of a matrix", "rows of one piece", cure)
+    return problem.inequalities, problem.equalities

@@ -8,6 +8,7 @@ export class Model {
   /** From a container: see keytokens/app/explorer/pack.py for what it holds. */
   constructor({ facts, arrays }) {
     this.facts = facts;
+    this.sentences = facts.sentences; // templates by name: see keytokens/explain/sentences.json
     this.classes = facts.classes; // [{name, quoted, value}]
     this.two = facts.classes.length === 2;
     this.weighting = weightingOf(facts.weighting);
@@ -39,6 +40,11 @@ export class Model {
     const w = this.attention.map((a) => Math.exp(a - top));
     const wB = this.values.map((b) => b.map((value, s) => w[s] * value));
     return { w, wB, sink: Math.exp(this.logSink - top) };
+  }
+
+  /** The sentence of this name with its facts filled in. */
+  said(name, facts = {}) {
+    return this.sentences[name].replace(/\{(\w+)\}/g, (_, key) => facts[key]);
   }
 
   /** Value of token s for class k, intercept folded in; of two classes the first has 0. */

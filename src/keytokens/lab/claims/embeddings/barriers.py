@@ -17,7 +17,7 @@ from ...descent.flow import Flow, FlowState
 from ...problems.geometry import misalignment
 from ...problems.multiclass import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
 from ...svm.problem import MarginProblem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..claim import Claim, Counter, Hypothesis
 from ..instances import Array, solved
@@ -120,7 +120,7 @@ class Ideal:
         return first_step(self.data, self.start, self.eta)
 
     @cached_property
-    def solution(self) -> MarginSolution:
+    def solution(self) -> Solution:
         return solve(MarginProblem.from_vocabulary(self.step.E, self.data.counts, self.data.important))
 
 

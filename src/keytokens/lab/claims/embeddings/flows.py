@@ -15,7 +15,7 @@ import numpy as np
 from ...problems.geometry import misalignment
 from ...problems.selection_loss import VocabularyProblem
 from ...svm.problem import MarginProblem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..claim import Claim, Counter, Hypothesis
 from ..instances import Array, central_differences
@@ -241,7 +241,7 @@ def _tied(rng: np.random.Generator) -> Frozen:
     return Frozen(documents, E, v, np.zeros(V + 2), (near, far), 1e-6)
 
 
-def _with_tie(documents: Documents, E: Array) -> MarginSolution:
+def _with_tie(documents: Documents, E: Array) -> Solution:
     """p_*: the first token of each document wins, together with token 1 where tokens 0 and 1 meet."""
     ties = [[0, 1] if {0, 1} <= set(row.tolist()) else [row.min()] for row in documents.tokens]
     return solve(MarginProblem.from_vocabulary(E, documents.counts, ties))

@@ -29,7 +29,7 @@ from ...problems.geometry import misalignment
 from ...problems.losses import Scaled, log_abs
 from ...problems.selection_loss import VocabularyProblem
 from ...svm.problem import MarginProblem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..instances import Array
 from ..max_margin.assumptions import is_separable
@@ -291,7 +291,7 @@ class Run:
         return self.problem.counts.indices[self.states[-1].reading.best].astype(np.intp)
 
     @cached_property
-    def solution(self) -> MarginSolution | None:
+    def solution(self) -> Solution | None:
         """The max-margin problem of the selection, ties as equalities; None where no direction selects like this."""
         try:
             rows = MarginProblem.from_vocabulary(self.problem.embeddings, self.problem.counts, self.sets)

@@ -10,8 +10,9 @@ import numpy as np
 
 from ....model.ragged import Bags, Index, Vector
 from ...problems.cross_attention import CrossProblem
-from ...svm.matrix import MatrixSolution, matrix_problem, solve_matrix
-from ...svm.nuclear import NuclearSolution, solve_nuclear
+from ...svm.matrix import matrix_problem, solve_matrix
+from ...svm.nuclear import solve_nuclear
+from ...svm.solution import Solution
 from ..claim import Claim, Counter, Hypothesis
 from ..instances import cross_spheres, few_tokens, more_tokens, solved
 
@@ -32,12 +33,12 @@ class Wanted:
         return matrix_problem(self.values, self.queries, self.selection)
 
     @cached_property
-    def frobenius(self) -> MatrixSolution | None:
+    def frobenius(self) -> Solution | None:
         """None where nothing separates."""
         return solved(solve_matrix, self.problem)
 
     @cached_property
-    def nuclear(self) -> NuclearSolution | None:
+    def nuclear(self) -> Solution | None:
         return None if self.frobenius is None else solve_nuclear(self.problem, self.frobenius)
 
 

@@ -13,7 +13,7 @@ from ...descent.steps import Normalised, Plain, Polyak, Step, power
 from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.selection_loss import SelectionProblem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ..claim import Claim, Counter, Hypothesis
 from ..instances import FAR, descent_steps, flow_path, longest_difference, two_limits, two_scores
 from .assumptions import LOSSES, Local, best_solution, draw_equal_scores
@@ -160,7 +160,7 @@ class Rate:
     pace: float
 
 
-def _plain_rate(problem: SelectionProblem, start: Vector, solution: MarginSolution) -> Rate:
+def _plain_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
     """L - L* falls by eta ((L - L*)/|p_mm|)^2 a step: L - L* = |p_mm|^2 / (eta (t + t0)).
 
     Steps such that t0 = 50, or more where eta times the curvature, at most D^2 (L - L*), would exceed 1.
@@ -170,23 +170,23 @@ def _plain_rate(problem: SelectionProblem, start: Vector, solution: MarginSoluti
     return Rate(problem, start, Plain(solution.norm**2 / (t0 * gap)), lambda t: np.log(t + t0), solution.norm)
 
 
-def _normalised_rate(problem: SelectionProblem, start: Vector, solution: MarginSolution) -> Rate:
+def _normalised_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
     eta = _short(problem, solution)
     return Rate(problem, start, Normalised(eta), lambda t: t, eta)
 
 
-def _decaying_rate(problem: SelectionProblem, start: Vector, solution: MarginSolution) -> Rate:
+def _decaying_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
     eta = 2 * _short(problem, solution)
     return Rate(problem, start, Normalised(power(eta, 0.75)), lambda t: 4 * t**0.25, eta)
 
 
-def _polyak_rate(problem: SelectionProblem, start: Vector, solution: MarginSolution) -> Rate:
+def _polyak_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
     """|grad| <= D (L - L*) far out, so a cap below 1/D is always reached."""
     cap = 0.7 * _short(problem, solution)
     return Rate(problem, start, Polyak(cap), lambda t: t, cap)
 
 
-def _short(problem: SelectionProblem, solution: MarginSolution) -> float:
+def _short(problem: SelectionProblem, solution: Solution) -> float:
     """1/(D^2 |p_mm|): steps that do not zigzag.
 
     |grad| >= (L - L*)/|p_mm| and no curvature is above D^2 (L - L*), so the unit gradient turns by no more than

@@ -18,7 +18,7 @@ from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.selection_loss import SelectionProblem, scores_of
 from ...selection import smoothness, tight_smoothness
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ..claim import Claim, Counter, Hypothesis
 from ..instances import FAR, descent_steps, flow_path, gaps_along, longest_difference, one_bag, three_bags, two_limits
 from .assumptions import LOSSES, Local, best_solution, can_win, draw_equal_scores, draw_local, near, slopes, step_limit
@@ -257,7 +257,7 @@ def _draw_global(rng: np.random.Generator) -> GlobalRun:
     return GlobalRun(problem, start, step_limit(problem) * rng.uniform(0.5, 1.0), bool(n == 1))
 
 
-def norm_bound(x: GlobalRun, solution: MarginSolution, steps: int) -> float:
+def norm_bound(x: GlobalRun, solution: Solution, steps: int) -> float:
     """A norm that some p(t), t <= steps, exceeds; it grows without bound, like the logarithm of the steps.
 
     While |p| <= R the logit of s_best is within D R + log(T - 1), D the longest k_best - k_t, so each step moves p
@@ -280,7 +280,7 @@ def norm_bound(x: GlobalRun, solution: MarginSolution, steps: int) -> float:
     return max(low, begin)
 
 
-def direction_bound(x: GlobalRun, solution: MarginSolution, gap: float) -> Callable[[Vector], Vector]:
+def direction_bound(x: GlobalRun, solution: Solution, gap: float) -> Callable[[Vector], Vector]:
     """For one input: |p| (1 - cos(p, p_mm)) is at most this function of |p| along all the run; it grows like log|p|.
 
     With w of the steepness lemma, p_mm'dp/|p_mm| >= f(|p|) p'dp/|p|, f(r) = r/(r + w/Theta). Summed along the run, F

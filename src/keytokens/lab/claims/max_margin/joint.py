@@ -44,7 +44,7 @@ from ...problems.losses import Logistic
 from ...problems.selection_loss import JointProblem, scores_of
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm, relaxed_problem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 from .. import instances as known
 from ..claim import Claim, Counter, Hypothesis
@@ -70,7 +70,7 @@ class JointLimit:
         return self.problem.labels[:, None] * values.rows[values.chosen(self.selection)]
 
     @cached_property
-    def head(self) -> MarginSolution:
+    def head(self) -> Solution:
         """v_mm."""
         return label_svm(self.problem.labels[:, None] * self.chosen, self.problem.labels)
 
@@ -121,12 +121,12 @@ class JointLimit:
     # attention
 
     @cached_property
-    def strict(self) -> MarginSolution:
+    def strict(self) -> Solution:
         """p_mm: all rows ask for 1."""
         return solve(MarginProblem.from_selection(self.problem.keys, self.selection))
 
     @cached_property
-    def relaxed(self) -> MarginSolution:
+    def relaxed(self) -> Solution:
         """p_relax: rows of inputs off the margin ask for 0."""
         return solve(relaxed_problem(self.problem.keys, self.selection, self.support))
 
@@ -142,7 +142,7 @@ class JointLimit:
         return MarginProblem.from_selection(self.problem.keys, self.selection).rows(np.arange(len(self.tokens)))
 
     @cached_property
-    def attention(self) -> MarginSolution:
+    def attention(self) -> Solution:
         """u_p."""
         least, most = self.strict.margin, self.relaxed.margin
         if most - least <= 1e-12 * most or self._asking(most).norm <= 1 + 1e-12:
@@ -151,7 +151,7 @@ class JointLimit:
             return self._asking(least)
         return self._asking(float(brentq(lambda z: self._asking(z).norm - 1, least, most, xtol=1e-13)))
 
-    def _asking(self, z: float) -> MarginSolution:
+    def _asking(self, z: float) -> Solution:
         """The shortest p where input i has attention margin z - ratio (Gamma_i - Gamma), or 0."""
         asked = np.maximum(z - self.ratio * (self.margins - self.margin), 0.0)
         return solve(MarginProblem.from_rows(self.rows, asked[self.tokens[:, 0]]))

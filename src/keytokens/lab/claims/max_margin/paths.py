@@ -39,7 +39,7 @@ from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.selection_loss import SelectionProblem
 from ...svm.problem import MarginProblem
 from ...svm.sets import solve_set_valued
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 from .. import instances as known
 from ..claim import Claim, Counter, Hypothesis
@@ -381,7 +381,7 @@ class Limit:
         return cls(keys, [[int(t)] for t in best], math.log(least) if least > 0 else -math.inf)
 
     @cached_property
-    def solutions(self) -> list[MarginSolution]:
+    def solutions(self) -> list[Solution]:
         """The max-margin solution of every choice of winners that has one, shortest first."""
         found = []
         for winners in itertools.product(*self.sets):
@@ -398,7 +398,7 @@ class Limit:
         return MarginProblem.from_rows(np.concatenate(parts))
 
     @property
-    def shortest(self) -> MarginSolution:
+    def shortest(self) -> Solution:
         return self.solutions[0]
 
     @property

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from keytokens.text import MASK, Limits, Vocabulary, build, count, pieces, spans
-from keytokens.text.ngrams import find
-from keytokens.text.words import key_of
+from keytokens.text import MASK, Limits, Vocabulary, count, ngrams, spans, words
+from keytokens.text.ngrams import Grams, merge_grams
+from keytokens.text.spill import Threads
+from keytokens.text.words import MOST_TEXTS, blocks, key_of
 
-from .reference import hostile_texts, ngrams_of, words_of
+from .reference import built, hostile_texts, ngrams_of, words_of
 
 LIMITS = [
     Limits((1, 1), (1,)),
@@ -41,8 +42,6 @@ LIMITS = [
     Limits((1, 2), (1,), max_tokens=10**6),
     Limits((1, 2), (10**6,)),
 ]
-
-MOST = 1 << pieces.ROW_BITS  # texts of a piece
 
 
 def by_hand(texts: list[str], limits: Limits) -> tuple[list[str], np.ndarray]:
@@ -78,36 +77,15 @@ def check_matrix(matrix: sparse.csr_matrix, expected: np.ndarray, dtype: type) -
 
 def check(texts: list[str], limits: Limits) -> None:
     tokens, expected = by_hand(texts, limits)
-    vocabulary, counts = build(texts, limits)
+    vocabulary, counts = built(texts, limits)
     assert list(vocabulary.tokens) == tokens
     assert len(vocabulary) == len(tokens)
     check_matrix(counts, expected, np.float32)
     check_matrix(count(texts, vocabulary), expected, np.float64)
-    again, same = build(texts, limits, threads=2)
+    again, same = built(texts, limits, Threads(2))
     assert again.tokens == vocabulary.tokens
     for name in ("data", "indices", "indptr"):
         assert getattr(counts, name).tobytes() == getattr(same, name).tobytes()
-    check_by_token(texts, limits, expected)
-
-
-def check_by_token(texts: list[str], limits: Limits, expected: np.ndarray) -> None:
-    """The same counts, cut at places that are no ends of pieces, square by square."""
-    n = len(texts)
-    groups = [sorted({0, n // 5, n // 3}), sorted({n // 3, n - n // 4, n})]
-    for threads in (1, 2):
-        found = find(texts, limits)
-        given = []
-
-        def cut(before: np.ndarray, given: list[np.ndarray] = given) -> list[list[int]]:
-            given.append(before)
-            return groups
-
-        counts = found.by_token(cut, threads, np.square)
-        assert given[0].tolist() == np.cumsum([0, *(expected > 0).sum(axis=1)]).tolist()
-        assert found.n_tokens == expected.shape[1]
-        for slices, ends in zip(counts, groups, strict=True):
-            for part, (first, last) in zip(slices, pairwise(ends), strict=True):
-                check_matrix(part, expected[first:last].T ** 2, np.float32)
 
 
 def chatter(n_texts: int, seed: int = 0, longest: int = 12) -> list[str]:
@@ -147,45 +125,45 @@ def test_build_and_count_hostile_texts(texts, limits):
     "limits", [Limits((1, 3), (1, 2)), Limits((2, 4), (2, 3)), Limits((1, 2), (1, 2), max_tokens=30)], ids=repr
 )
 def test_many_pieces(monkeypatch, limits):
-    monkeypatch.setattr(pieces, "_CHARACTERS", 1_000)
+    monkeypatch.setattr(words, "CHARACTERS", 1_000)
     texts = chatter(2_100, seed=1, longest=5)
-    assert len(pieces.slices(texts)) > 5
+    assert len(list(blocks(texts))) > 5
     texts[1_000:1_000] = ["only in this piece"] * 3
     check(texts, limits)
 
 
 def test_a_word_in_every_text_of_a_piece():
     """The number of texts of a full piece takes all of its bits."""
-    vocabulary, counts = build(["a a b"] * MOST + ["a"], Limits((1, 2), (MOST,)))
+    vocabulary, counts = built(["a a b"] * MOST_TEXTS + ["a"], Limits((1, 2), (MOST_TEXTS,)))
     assert vocabulary.tokens == ("a", "b", "a a", "a b")
-    assert counts.sum(axis=0).tolist() == [[2 * MOST + 1, MOST, MOST, MOST]]
-    assert build(["a a b"] * MOST + ["a"], Limits((1, 2), (MOST + 1,)))[0].tokens == ("a",)
+    assert counts.sum(axis=0).tolist() == [[2 * MOST_TEXTS + 1, MOST_TEXTS, MOST_TEXTS, MOST_TEXTS]]
+    assert built(["a a b"] * MOST_TEXTS + ["a"], Limits((1, 2), (MOST_TEXTS + 1,)))[0].tokens == ("a",)
 
 
-@pytest.mark.parametrize("n_texts", [MOST - 1, MOST, MOST + 1])
+@pytest.mark.parametrize("n_texts", [MOST_TEXTS - 1, MOST_TEXTS, MOST_TEXTS + 1])
 def test_texts_to_the_edge_of_a_piece(n_texts):
     check([f"a w{i % 50}" for i in range(n_texts)], Limits((1, 2), (1,)))
 
 
 def test_max_df_keeps_its_edge():
     texts = ["a b", "a b", "a", "c"]
-    assert build(texts, Limits((1, 1), (1,), max_df=0.5))[0].tokens == ("b", "c")
-    assert build(texts, Limits((1, 1), (1,), max_df=0.75))[0].tokens == ("a", "b", "c")
+    assert built(texts, Limits((1, 1), (1,), max_df=0.5))[0].tokens == ("b", "c")
+    assert built(texts, Limits((1, 1), (1,), max_df=0.75))[0].tokens == ("a", "b", "c")
 
 
 def test_ties_go_to_the_shorter_then_to_the_more_frequent_first_word():
     texts = ["x y", "x y", "z", "z z z"]  # z occurs four times, x and y twice; all are in two texts
     everything = ["z", "x", "y", "x y"]
-    assert list(build(texts, Limits((1, 2), (2,)))[0].tokens) == everything
+    assert list(built(texts, Limits((1, 2), (2,)))[0].tokens) == everything
     for most in range(1, 5):
-        assert list(build(texts, Limits((1, 2), (2,), max_tokens=most))[0].tokens) == everything[:most]
-    assert build(["x y p", "x y p", "q"], Limits((2, 2), (1,), max_tokens=1))[0].tokens == ("x y",)
+        assert list(built(texts, Limits((1, 2), (2,), max_tokens=most))[0].tokens) == everything[:most]
+    assert built(["x y p", "x y p", "q"], Limits((2, 2), (1,), max_tokens=1))[0].tokens == ("x y",)
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", " ", "<br />", "\u0301", "."], [MASK, MASK * 3]])
 @pytest.mark.parametrize("limits", [Limits(), Limits((1, 1)), Limits((2, 3))], ids=repr)
 def test_no_words(texts, limits):
-    vocabulary, counts = build(texts, limits)
+    vocabulary, counts = built(texts, limits)
     assert (len(vocabulary), vocabulary.tokens) == (0, ())
     assert (counts.shape, counts.nnz) == ((len(texts), 0), 0)
     assert count(["some words"], vocabulary).shape == (1, 0)
@@ -195,7 +173,7 @@ def test_no_words(texts, limits):
 def test_a_document_of_ten_megabytes():
     repeats = 550_000
     unit = "Good bad, not good! "
-    vocabulary, counts = build([unit * repeats, "good"], Limits((1, 2), (1,)))
+    vocabulary, counts = built([unit * repeats, "good"], Limits((1, 2), (1,)))
     got = dict(zip(vocabulary.tokens, counts.toarray()[0].tolist(), strict=True))
     assert len(unit) * repeats > 10**7
     assert got == {
@@ -207,7 +185,7 @@ def test_a_document_of_ten_megabytes():
 
 def test_a_long_document_beyond_ascii():
     repeats = 100_000
-    vocabulary, counts = build(["Été漢 " * repeats], Limits((1, 1), (1,)))
+    vocabulary, counts = built(["Été漢 " * repeats], Limits((1, 1), (1,)))
     assert vocabulary.tokens in (("été", "漢"), ("漢", "été"))
     assert counts.toarray().tolist() == [[repeats, repeats]]
 
@@ -254,7 +232,59 @@ def test_ngrams_longer_than_any_text():
     """Where no n-gram is left, none that is longer is looked for."""
     texts = ["a b c d", "a b c", "b c d", "e"]
     for min_df in ((1, 2), (1, 1), (5,)):
-        vocabulary, counts = build(texts, Limits((1, 10**20), min_df), 1)
-        expected, matrix = build(texts, Limits((1, 5), min_df), 1)
+        vocabulary, counts = built(texts, Limits((1, 10**20), min_df))
+        expected, matrix = built(texts, Limits((1, 5), min_df))
         assert vocabulary.tokens == expected.tokens
         assert (counts != matrix).nnz == 0
+
+
+some_texts = st.lists(hostile_texts, max_size=12)
+some_limits = st.builds(
+    Limits,
+    st.sampled_from([(1, 1), (1, 2), (1, 3), (2, 4)]),
+    st.sampled_from([(1,), (1, 2), (2, 1, 2)]),
+    st.sampled_from([1.0, 0.5]),
+    st.sampled_from([None, 3]),
+)
+
+
+@given(some_texts, some_limits, st.integers(1, 30), st.sampled_from([1, 3]), st.booleans())
+@example(["", "a b a", "b a"], Limits(), 1, 3, True)
+def test_the_same_from_any_blocks_ranges_and_files(tmp_path_factory, texts, limits, characters, width, spilled):
+    vocabulary, counts = built(texts, limits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(words, "CHARACTERS", characters)
+        patch.setattr(ngrams, "_SAMPLED", 1)
+        patch.setattr(ngrams, "_RANGE", 3)
+        run = Threads(width, Path(tmp_path_factory.getbasetemp()) if spilled else None)
+        again, same = built(texts, limits, run)
+    assert (again.tokens, again.words) == (vocabulary.tokens, vocabulary.words)
+    for name in ("data", "indices", "indptr"):
+        assert getattr(counts, name).tobytes() == getattr(same, name).tobytes()
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 40), st.integers(1, 10**8), max_size=30), min_size=1, max_size=4))
+def test_numbers_of_texts_add_up(parts):
+    found = [
+        Grams(np.array(sorted(part), np.uint64), np.array([part[key] for key in sorted(part)], np.int32))
+        for part in parts
+    ]
+    both = merge_grams(found, 5)
+    total = sum(map(Counter, parts), Counter())
+    expected = {key: texts for key, texts in sorted(total.items()) if texts >= 5}
+    assert list(zip(both.keys.tolist(), both.texts.tolist(), strict=True)) == list(expected.items())
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 12), st.integers(1, 4))
+def test_blocks_are_the_texts_in_their_order(lengths, characters, most):
+    texts = [str(i % 10) * length for i, length in enumerate(lengths)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(words, "CHARACTERS", characters)
+        patch.setattr(words, "MOST_TEXTS", most)
+        found = list(blocks(texts))
+    assert [text for block in found for text in block] == texts
+    for block in found:
+        assert 1 <= len(block) <= most
+        assert sum(map(len, block[:-1])) < characters
+    for block in found[:-1]:
+        assert len(block) == most or sum(map(len, block)) >= characters
