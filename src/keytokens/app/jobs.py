@@ -238,15 +238,14 @@ class _InMemory(Fit):
         watch.classes(self.classes)
 
     def score_held_out(self) -> Score | None:
-        self.held = hold_out(self.texts, self.labels, self.job.holdout, self.job.seed, self._fit)
+        self.held = hold_out(self.texts, self.labels, self.job.holdout, self.job.seed, self.fit_all)
         return None if self.held is None else self.held.score
 
-    def fit_all(self) -> KeyTokenClassifier:
-        return self._fit(self.texts[self.job.spared :], self.labels[self.job.spared :])
-
-    def _fit(self, texts: Sequence[str], labels: Sequence[Any]) -> KeyTokenClassifier:
-        """A model of some texts; options are searched for with those that come first here, and then stay."""
+    def fit_all(self, texts: Sequence[str] | None = None, labels: Sequence[Any] | None = None) -> KeyTokenClassifier:
+        """Fit a model to these texts, or to all; options are searched for with the first ones, and then stay."""
         job, options = self.job, self.job.options
+        if texts is None or labels is None:
+            texts, labels = self.texts[job.spared :], self.labels[job.spared :]
         if self.tuned is not None:
             options = self.tuned.options
         elif job.autotune is not None:
