@@ -13,9 +13,10 @@ from sklearn.metrics import accuracy_score, f1_score, log_loss
 import keytokens as kt
 from keytokens.estimators import tuning
 from keytokens.estimators.saving import size_on_disk
-from keytokens.text import Limits, build, count
+from keytokens.text import Limits, count
 
 from ..corpus import reviews, topics
+from ..text.reference import built
 
 
 class Ticking:
@@ -61,12 +62,12 @@ limits = st.builds(
 def test_columns_are_those_that_build_would_choose(texts, limits, data):
     """Counted once, with all texts; the columns of a part are those that the part alone gives."""
     part = sorted(data.draw(st.sets(st.integers(0, len(texts) - 1), min_size=1)))
-    vocabulary, counts = build(texts, Limits((1, 3), (1,)))
+    vocabulary, counts = built(texts, Limits((1, 3), (1,)))
     own = counts[part]
     columns = tuning.columns_within(
         limits, vocabulary.sizes, np.bincount(own.indices, minlength=counts.shape[1]), len(part)
     )
-    alone, expected = build([texts[i] for i in part], limits)
+    alone, expected = built([texts[i] for i in part], limits)
     if limits.max_tokens is None:
         assert set(vocabulary.names(columns)) == set(alone.tokens)
         same = [alone.tokens.index(name) for name in vocabulary.names(columns)]
