@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from importlib import import_module
 from itertools import groupby
 from operator import itemgetter
@@ -125,7 +124,7 @@ def claim_page(claim: Claim[Any], verdict: Verdict) -> str:
         parts += ["## Where a hypothesis is dropped, it fails", "\n".join(map(_counter, claim.counters))]
     if claim.notes:
         parts += ["## Notes", plain(claim.notes)]
-    return "\n\n".join([*parts, "## The code", *_code(claim)]) + "\n"
+    return "\n\n".join([*parts, "## The code", _code(claim)]) + "\n"
 
 
 def _verdict(claim: Claim[Any], verdict: Verdict) -> str:
@@ -142,39 +141,16 @@ def _counter(counter: Any) -> str:
     return f"- Without *{plain(counter.without)}*: {plain(counter.says)}."
 
 
-def _code(claim: Claim[Any]) -> Iterator[str]:
-    file, first, last = definition(claim)
-    yield _included(file, first, last)
-    excess = inspect.unwrap(claim.excess)
-    if inspect.isfunction(excess) and excess.__name__ != "<lambda>":
-        lines, start = inspect.getsourcelines(excess)
-        yield "The excess, which must not exceed the tolerance:"
-        yield _included(Path(inspect.getfile(excess)), start, start + len(lines) - 1)
+def _code(claim: Claim[Any]) -> str:
+    """The function that computes the excess, with the decorator that states the claim: included, not copied."""
+    lines, start = inspect.getsourcelines(claim.excess)
+    return _included(Path(inspect.getfile(claim.excess)), start, start + len(lines) - 1)
 
 
 def _included(file: Path, first: int, last: int) -> str:
     where = file.resolve().relative_to(ROOT)
     options = f":language: python\n:lines: {first}-{last}\n:dedent:"
     return f"`{where}`, from line {first}:\n\n```{{literalinclude}} /../{where}\n{options}\n```"
-
-
-def definition(claim: Claim[Any]) -> tuple[Path, int, int]:
-    """File, first and last line of the expression `Claim(id=...)` that made a claim."""
-    return _definitions()[claim.id]
-
-
-@cache
-def _definitions() -> dict[str, tuple[Path, int, int]]:
-    found = {}
-    for file in sorted((ROOT / "src/keytokens/lab/claims").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.Call):
-                found.update({id: (file, node.lineno, node.end_lineno or node.lineno) for id in _ids(node)})
-    return found
-
-
-def _ids(call: ast.Call) -> list[str]:
-    return [str(k.value.value) for k in call.keywords if k.arg == "id" and isinstance(k.value, ast.Constant)]
 
 
 def theory_index(every: list[Claim[Any]]) -> str:

@@ -24,7 +24,20 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 
 
+@pytest.fixture
+def registered():
+    """What a page registers, a claim or a figure, is forgotten again."""
+    from keytokens.lab.claims import claim, claims
+    from keytokens.lab.figures import figure, figures
+
+    known = [(claim.__globals__["REGISTRY"], len(claims())), (figure.__globals__["REGISTRY"], len(figures()))]
+    yield
+    for registry, size in known:
+        del registry[size:]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.usefixtures("registered")
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for block in blocks(page, "python"):

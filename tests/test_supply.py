@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import keytokens
+
+from .conftest import script
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -36,16 +36,6 @@ SPELLED = {
 }
 # Beyond the list, by package and with a reason.
 EXCEPTIONS = {"tqdm": {"MPL-2.0"}}  # asks for its own files only, and we neither change nor ship them
-
-
-def tool(name: str) -> ModuleType:
-    """A script of tools/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 # Licences ------------------------------------------------------------------------------------------------------------
@@ -161,7 +151,7 @@ def test_citation():
 
 
 def test_fragments_of_the_change_log(tmp_path):
-    changes = tool("changes")
+    changes = script(ROOT / "tools" / "changes.py")
     files = changes.fragments(ROOT / "changes")
     assert all(changes.kind_of(file) and file.read_text("utf-8").strip() for file in files)
     (tmp_path / "b.fixed.md").write_text("Two lines\nbecome one.\n", "utf-8")
@@ -181,7 +171,7 @@ def test_fragments_of_the_change_log(tmp_path):
 
 
 def test_an_audit_that_was_not_made_is_not_clean():
-    verdict = tool("audit").verdict
+    verdict = script(ROOT / "tools" / "audit.py").verdict
     clean = {"name": "a", "version": "1", "vulns": []}
     flawed = {"name": "b", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["1.1"]}]}
     skipped = {"name": "c", "skip_reason": "not found"}

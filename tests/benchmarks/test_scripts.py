@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from benchmarks import (
     accuracy,
     autotune,
+    bags,
     beside,
     cost,
     datasets,
@@ -30,6 +31,7 @@ from benchmarks import (
 from keytokens import KeyTokenClassifier
 
 from ..corpus import topics
+from ..estimators.bags.planted import planted
 from . import ROOT, rows_of
 
 FILLER = ["the", "a", "film", "plot", "scene", "and", "with", "was", "very", "quite"]
@@ -356,3 +358,27 @@ def test_one_at_a_time_finds_the_best_of_a_sum(worth):
     trials = tuning.one_at_a_time(score, dict.fromkeys(grid, 0), grid)
     assert score(tuning.best(trials)) == sum(map(max, worth))
     assert len(trials) == 1 + 2 * len(worth)
+
+
+# Bags ----------------------------------------------------------------------------------------------------------------
+
+
+def test_musk1(data_folder):
+    """Ten-fold, once: far above what a broken model would give; benchmarks/bags.py measures it in full."""
+    pytest.importorskip("pyarrow")
+    assert bags.measured(bags.fixed({}), *datasets.load_bags("musk1"), 0)["accuracy"] >= 0.86
+
+
+def test_bags_are_measured_and_gone_on_with(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(bags, "load_bags", lambda name: planted(40))
+    asked = ["--sets", "musk1", "--options", "tol=0.01", "--output", str(tmp_path / "new" / "bags.csv")]
+    bags.main([*asked, "--repeats", "1"])
+    first = capsys.readouterr().out.splitlines()
+    assert [line.split(" tol=0.01")[0] for line in first[1:]] == ["musk1    default", "musk1    nested"]
+    chosen = [int(pair.split(": ")[1]) for pair in first[2].split("  ")[-1].split(", ")]
+    assert sum(chosen) == 10 * len(bags.GRID)  # one choice a training part
+    bags.main([*asked, "--repeats", "1"])  # nothing is measured twice: even the seconds are the same
+    assert capsys.readouterr().out.splitlines() == first
+    bags.main([*asked, "--repeats", "2", "--ways", "default"])
+    rows = (tmp_path / "new" / "bags.csv").read_text("utf-8").splitlines()
+    assert [row.split(",")[2] for row in rows] == ["seed", "0", "0", "1"]

@@ -16,6 +16,7 @@ from safetensors.numpy import save as save_arrays
 
 import keytokens as kt
 from keytokens.app.cli.app import run
+from keytokens.app.explorer.model import packed_model
 
 from ..corpus import reviews
 
@@ -217,7 +218,7 @@ def test_amounts_of_which_a_page_has_no_number(saved, monkeypatch):
     arrays["class_counts"][0, 0] = 1e30
     forge(saved, "numbers", save_arrays(arrays))
     monkeypatch.setattr("keytokens.app.explorer.model.pack", lambda facts, arrays: arrays)
-    assert kt.load(saved).page_model().packed()["class_counts"][0, 0] == 2**32 - 1
+    assert packed_model(kt.load(saved))["class_counts"][0, 0] == 2**32 - 1
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -179,23 +181,29 @@ def test_a_failed_fit_leaves_the_model_as_it_was(two):
     np.testing.assert_array_equal(clf.predict_proba(texts), expected)
 
 
-@pytest.mark.parametrize("model", ["two", "four", "matrix"])
-def test_log_probabilities(model, two, four, monkeypatch):
-    """Exact where the probability itself rounds to 0 or to 1."""
-    texts, _ = topics() if model == "four" else reviews()
-    if model == "matrix":
-        X = np.array([[3, 0, 1], [2, 0, 2], [0, 2, 1], [0, 1, 1]] * 5)
-        clf = kt.AttentionClassifier().fit(X, [1, 1, 0, 0] * 5)
-    else:
-        X, clf = texts, {"two": two, "four": four}[model][0]
+def check_log_probabilities(clf, X):
     L, P = clf.predict_log_proba(X), clf.predict_proba(X)
     np.testing.assert_allclose(L, np.log(P), rtol=1e-10)
     np.testing.assert_array_equal(clf.classes_[L.argmax(axis=1)], clf.predict(X))
-    plain = clf._scores
-    monkeypatch.setattr(clf, "_scores", lambda X: 1e6 * plain(X))
-    F, L = clf.decision_function(X), clf.predict_log_proba(X)
+
+
+def test_log_probabilities_of_counts():
+    X = np.array([[3, 0, 1], [2, 0, 2], [0, 2, 1], [0, 1, 1]] * 5)
+    check_log_probabilities(kt.AttentionClassifier().fit(X, [1, 1, 0, 0] * 5), X)
+
+
+@pytest.mark.parametrize("model", ["two", "four"])
+def test_log_probabilities(model, request, tmp_path):
+    """Exact where the probability itself rounds to 0 or to 1."""
+    clf, texts, _ = request.getfixturevalue(model)
+    check_log_probabilities(clf, texts)
+    large = copy.copy(clf)
+    large.values_, large.intercept_ = 1e6 * clf.values_, 1e6 * clf.intercept_
+    large.save(tmp_path / "model")
+    large = kt.load(tmp_path / "model")
+    F, L = large.decision_function(texts), large.predict_log_proba(texts)
     assert np.isfinite(L).all()
-    assert clf.predict_proba(X).min() == 0
+    assert large.predict_proba(texts).min() == 0
     if F.ndim == 1:
         surely = np.abs(F) > 1000
         assert surely.any()

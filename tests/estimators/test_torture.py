@@ -15,9 +15,11 @@ import keytokens as kt
 from keytokens.model.attention import Parameters, scores
 from keytokens.training.loop import Status
 
+from .bags.planted import planted
+
 TEXTS = ["good film", "bad film", "fine plot", "dull plot"] * 5
 LABELS = ["pro", "contra"] * 10
-SIZES = [1e-320, 1e-150, 1e-9, 1e9, 1e75, 1e149]
+SIZES = [1e-320, 1e-200, 1e-9, 1e9, 1e75, 1e149]
 
 
 def check(clf: Any, X: Any, names: tuple[str, ...]) -> None:
@@ -188,7 +190,7 @@ def test_a_long_text_and_many_words():
 # Bags of vectors -----------------------------------------------------------------------------------------------------
 
 
-def check_bags(bags: Any, y: Any, probe: Any = (), weight: Any = None, **options: Any) -> None:
+def check_bags(bags: Any, y: Any, probe: Any = (), weight: Any = None, **options: Any) -> kt.BagClassifier:
     clf = kt.BagClassifier(random_state=0, **options).fit(bags, y, weight)
     check(clf, bags, ("query_", "values_"))
     for bag in (*bags[:2], *probe):
@@ -196,6 +198,7 @@ def check_bags(bags: Any, y: Any, probe: Any = (), weight: Any = None, **options
         assert np.isfinite(e.probability)
         assert e.sufficient is not None
         assert np.isfinite(clf.predict_proba([bag])).all()
+    return clf
 
 
 @pytest.mark.parametrize("features", ["rbf", "quadratic", "linear"])
@@ -204,8 +207,11 @@ def test_vectors_of_every_size(features, scale):
     rng = np.random.RandomState(0)
     options = {"features": features, "scale": scale}
     huge = [np.full((2, 3), 1e150), np.full((1, 3), -1e150)]
+    bags, y = planted(30)
     for size in SIZES:
-        check_bags([rng.standard_normal((rng.randint(1, 5), 3)) * size for _ in LABELS], LABELS, **options)
+        large = [size * bag for bag in bags]
+        clf = check_bags(large, y, **options)
+        assert not scale or size < 1e-300 or clf.score(large, y) > 0.7
     ordinary = [rng.standard_normal((rng.randint(1, 5), 3)) for _ in LABELS]
     check_bags(ordinary, LABELS, probe=huge, **options)
     check_bags([np.array([[1e149, 0, 0]]), *ordinary[1:]], LABELS, **options)  # one far from all others

@@ -15,6 +15,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import keytokens as kt
+from keytokens.app.explorer.model import packed_model
 
 from .mutate import mutated, mutated_json, touched
 from .watch import Broken
@@ -101,7 +102,7 @@ def use(model: Any, turn: int) -> None:
         str(explained)
         if not is_bag:
             model.key_tokens(3)
-            model.page_model().packed()
+            packed_model(model)
 
 
 def sealed(record: dict[str, Any], files: dict[str, bytes]) -> dict[str, bytes]:

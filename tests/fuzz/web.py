@@ -30,7 +30,7 @@ from .mutate import WORDS, mutated, mutated_json
 from .tables import CSV, JSONL
 from .watch import Broken
 
-LIMITS = Limits(body=60_000, upload=60_000, texts=50, text=5_000, trainings=0, waiting=60)  # none starts: no process
+LIMITS = Limits(body=60_000, upload=60_000, texts=50, text=5_000, trainings=0, waiting=250)  # none starts: no process
 
 
 async def _look(file: Path, kind: str, name: str, seconds: float, most: int) -> dict[str, Any]:
@@ -50,15 +50,21 @@ class _Server:
         file = self.store.upload_path(self.upload, ".csv")
         file.write_bytes(CSV[0])
         self.store.add_upload(self.upload, "a.csv", file, facts_of(str(file), "csv", "a.csv"))
+        self.folder, self.fresh = folder / "store", folder / "fresh"
+        self.store.close()
+        shutil.copytree(self.folder, self.fresh)
+        self.open()
+
+    def open(self) -> None:
+        self.store = Store(self.folder)
         self.app = create_app(self.store, limits=LIMITS, token=None)
 
     def clear(self) -> None:
         """Trainings that wait would be refused, and uploads would fill the disk."""
-        self.app.state.runs._waiting.clear()
-        self.store._write("DELETE FROM runs", ())
-        for upload in self.store.uploads():
-            if upload["id"] != self.upload:
-                self.store.remove_upload(upload["id"])
+        self.store.close()
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.fresh, self.folder)
+        self.open()
 
     def requests(self) -> list[tuple[str, str, bytes]]:
         model, upload = self.model, self.upload
@@ -133,7 +139,7 @@ class Web:
         if request["method"] != "HEAD":
             _check_answer(status, body)
         self.count += 1
-        if self.count % 50 == 0:
+        if self.count % 200 == 0:
             self.server.clear()
 
     async def _ask(self, request: dict[str, Any]) -> tuple[int, bytes]:

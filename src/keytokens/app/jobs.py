@@ -85,11 +85,6 @@ class FitJob:
         """Whether the table is never held in memory as a whole."""
         return self.memory is not None or self.resume or self.dask is not None
 
-    @property
-    def partial(self) -> Path:
-        """The folder for what a fit in batches has done so far."""
-        return Path(f"{self.output if self.output.name else self.output.absolute()}.partial")  # "." has no name
-
     def check(self) -> None:
         """Refuse, before the work, what breaks a rule or does not go together."""
         check_format(self.format)
@@ -104,24 +99,64 @@ class FitJob:
             raise InputError("fit: --memory and --resume read the data more than once; save it to a file first.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fitted:
-    """What `fit_table` returns: the saved model and what is known of it."""
+class Fit:
+    """A fit on its way and, when `fit_table` returns it, what is known of the saved model.
+
+    Attributes
+    ----------
+    model : KeyTokenClassifier
+    score : Score or None
+        None if too few texts could be held out.
+    held : HeldOut or None
+        The texts that were held out, if they are in memory.
+    tuned : Tuned or None
+    columns : dict
+        The names of the columns with texts and labels.
+    texts : sequence of str or None
+        All of them, if they are in memory.
+    n_texts : int
+    classes : Counter
+        The number of texts of each class.
+    seconds : dict
+    """
 
     model: KeyTokenClassifier
-    output: Path
-    score: Score | None
-    held: HeldOut | None  # of texts in memory
-    tuned: Tuned | None
-    columns: dict[str, str | None]
-    texts: Sequence[str] | None  # if they are in memory
-    n_texts: int
-    classes: Counter[Any]
+    score: Score | None = None
+    held: HeldOut | None = None
+    tuned: Tuned | None = None
+    texts: Sequence[str] | None = None
+    n_texts: int = 0
     seconds: dict[str, float]
+
+    def __init__(self, job: FitJob, watch: Watcher) -> None:
+        self.job, self.watch = job, watch
+        self.wanted = Wanted(job.text, job.label, watch.warn)
+        self.classes: Counter[Any] = Counter()
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        return {"text": self.wanted.text, "label": self.wanted.label}
+
+    def score_held_out(self) -> Score | None:
+        """Fit a model to all but the held-out share, and score it there."""
+        raise NotImplementedError
+
+    def fit_all(self) -> KeyTokenClassifier:
+        """Fit a model to everything."""
+        raise NotImplementedError
+
+    def find_columns(self, table: Table, texts: str) -> tuple[str, str]:
+        """The columns with the texts and the labels, which the watcher hears of."""
+        guessed = self.job.text is None or self.job.label is None
+        text, label = self.wanted.of(table)
+        assert label is not None
+        named = " (guessed; --text and --label override)" if guessed else ""
+        self.watch.say(f"{texts} from column {text!r}, labels from column {label!r}{named}")
+        return text, label
 
     def record(self) -> dict[str, Any]:
         """Everything, as plain data for JSON."""
-        model = self.model
+        model, output = self.model, self.job.output
         return {
             "score": self.score and asdict(self.score),
             "options": model.flat_params(),
@@ -134,8 +169,8 @@ class Fitted:
             "steps": model.n_iter_,
             "status": model.status_,
             "dropped": model.dropped_,
-            "model": str(self.output),
-            "bytes": sum(file.stat().st_size for file in self.output.iterdir() if file.is_file()),
+            "model": str(output),
+            "bytes": sum(file.stat().st_size for file in output.iterdir() if file.is_file()),
             "seconds": self.seconds,
         }
 
@@ -143,7 +178,7 @@ class Fitted:
 Save = Callable[[KeyTokenClassifier, Path], None]
 
 
-def fit_table(job: FitJob, watch: Watcher | None = None, save: Save = KeyTokenClassifier.save) -> Fitted:
+def fit_table(job: FitJob, watch: Watcher | None = None, save: Save = KeyTokenClassifier.save) -> Fit:
     """Read a table, score a model on a held-out share, fit one to everything, and save it.
 
     Parameters
@@ -154,128 +189,101 @@ def fit_table(job: FitJob, watch: Watcher | None = None, save: Save = KeyTokenCl
         Hears how the fit goes on.
     save : callable
         Saves the model in a directory.
+
+    Returns
+    -------
+    Fit
+        The model and what is known of it.
     """
     watch = watch or Watcher()
     job.check()
-    with _alone_in(job.partial) if job.in_batches and job.dask is None else nullcontext():
+    partial = Path(f"{job.output if job.output.name else job.output.absolute()}.partial")  # "." has no name
+    on_disk = job.in_batches and job.dask is None
+    with _alone_in(partial) if on_disk else nullcontext():
         begin = time.perf_counter()
-        source = (_InBatches if job.in_batches else _InMemory)(job, watch)
+        fit = _InBatches(job, watch, partial) if job.in_batches else _InMemory(job, watch)
         read = time.perf_counter()
         with watch.stage("scoring"):
-            score = source.score()
+            fit.score = fit.score_held_out()
         if job.holdout > 0:
-            watch.say("no score: too few texts to hold some out (--holdout)" if score is None else str(score))
+            watch.say("no score: too few texts to hold some out (--holdout)" if fit.score is None else str(fit.score))
         scored = time.perf_counter()
         with watch.stage("training"):
-            model = source.train()
-        fitted = time.perf_counter()
+            fit.model = fit.fit_all()
+        fit.seconds = {"read": read - begin, "score": scored - read, "fit": time.perf_counter() - scored}
         with watch.stage("writing"):
-            save(model, job.output)
-        source.close()
-    return Fitted(
-        model=model,
-        output=job.output,
-        score=score,
-        held=source.held,
-        tuned=source.tuned,
-        columns={"text": source.wanted.text, "label": source.wanted.label},
-        texts=source.texts,
-        n_texts=source.n_texts,
-        classes=source.classes,
-        seconds={"read": read - begin, "score": scored - read, "fit": fitted - scored},
-    )
+            save(fit.model, job.output)
+        if on_disk:
+            shutil.rmtree(partial, ignore_errors=True)
+    return fit
 
 
-class _Source:
-    """The texts and labels of a job, and how a model is scored and trained on them."""
-
-    texts: Sequence[str] | None = None
-    held: HeldOut | None = None
-    tuned: Tuned | None = None
-
-    def __init__(self, job: FitJob, watch: Watcher) -> None:
-        self.job, self.watch = job, watch
-        self.wanted = Wanted(job.text, job.label, watch.warn)
-        self.n_texts = 0
-        self.classes: Counter[Any] = Counter()
-
-    def new_model(self, options: dict[str, Any]) -> KeyTokenClassifier:
-        return KeyTokenClassifier(verbose=self.watch.verbose).set_params(**options)
-
-    def small(self, model: KeyTokenClassifier) -> KeyTokenClassifier:
-        return model if self.job.max_bytes is None else model.compressed(self.job.max_bytes)
-
-    def find_columns(self, table: Table, texts: str) -> tuple[str, str]:
-        """The columns with the texts and the labels, which the watcher hears of."""
-        guessed = self.job.text is None or self.job.label is None
-        text, label = self.wanted.of(table)
-        assert label is not None
-        named = " (guessed; --text and --label override)" if guessed else ""
-        self.watch.say(f"{texts} from column {text!r}, labels from column {label!r}{named}")
-        return text, label
-
-    def close(self) -> None:
-        """Clear away what the saved model no longer needs."""
-
-
-class _InMemory(_Source):
-    """A table that is read whole, or texts and labels that are at hand."""
+class _InMemory(Fit):
+    """To a table that is read whole, or to texts and labels that are at hand."""
 
     texts: Sequence[str]
 
     def __init__(self, job: FitJob, watch: Watcher) -> None:
         super().__init__(job, watch)
         with watch.stage("reading"):
-            self.texts, self.labels = job.data if isinstance(job.data, tuple) else self._read(job.data)
+            if isinstance(job.data, tuple):
+                self.texts, self.labels = job.data
+            else:
+                table = read_table(job.data, job.format, self.wanted, job.called)
+                text, label = self.find_columns(table, f"{len(table):,} texts")
+                self.texts, self.labels = texts_of(table, text), labels_of(table, label)
         check_labels("fit", self.labels, len(self.texts))
         self.n_texts = len(self.texts)
         self.classes = Counter(self.labels)
         watch.classes(self.classes)
 
-    def _read(self, data: str) -> tuple[list[str], list[Any]]:
-        table = read_table(data, self.job.format, self.wanted, self.job.called)
-        text, label = self.find_columns(table, f"{len(table):,} texts")
-        return texts_of(table, text), labels_of(table, label)
-
-    def score(self) -> Score | None:
+    def score_held_out(self) -> Score | None:
         self.held = hold_out(self.texts, self.labels, self.job.holdout, self.job.seed, self._fit)
         return None if self.held is None else self.held.score
 
-    def train(self) -> KeyTokenClassifier:
+    def fit_all(self) -> KeyTokenClassifier:
         return self._fit(self.texts[self.job.spared :], self.labels[self.job.spared :])
 
     def _fit(self, texts: Sequence[str], labels: Sequence[Any]) -> KeyTokenClassifier:
-        """A model of some texts; the first ones that are seen here are those that options are searched for with."""
-        job = self.job
-        if job.autotune is not None and self.tuned is None:
-            given: dict[str, Any] = {"fixed": job.options, "verbose": self.watch.verbose}
+        """A model of some texts; options are searched for with those that come first here, and then stay."""
+        job, options = self.job, self.job.options
+        if self.tuned is not None:
+            options = self.tuned.options
+        elif job.autotune is not None:
+            given: dict[str, Any] = {"fixed": options, "verbose": self.watch.verbose}
             self.tuned = autotune(texts, labels, seconds=job.autotune, max_bytes=job.max_bytes, seed=job.seed, **given)
             self.watch.say(f"tuned: {self.tuned}")
             return self.tuned.model
-        options = job.options if self.tuned is None else self.tuned.options
-        return self.small(self.new_model(options).fit(texts, labels))
+        model = KeyTokenClassifier(verbose=self.watch.verbose).set_params(**options).fit(texts, labels)
+        return model if job.max_bytes is None else model.compressed(job.max_bytes)
 
 
-class _InBatches(_Source):
-    """A table of any size, read in batches."""
+class _InBatches(Fit):
+    """To a table of any size, read in batches."""
 
-    def __init__(self, job: FitJob, watch: Watcher) -> None:
+    def __init__(self, job: FitJob, watch: Watcher, partial: Path) -> None:
         super().__init__(job, watch)
         assert isinstance(job.data, str)
-        self.data = job.data
-        self.found = False
+        self.data, self.partial = job.data, partial
+        self.names: tuple[str, str] | None = None
         self.budget = None if job.memory is None else Budget(job.memory, job.options.get("threads") or cores())
         self.identity = self._identity()
         told = {name: value for name, value in job.options.items() if name != "threads"}
         scored = [job.holdout, job.memory, job.max_bytes, self.identity, told]
         self.scored_as = json.dumps(scored, default=repr)
 
-    def score(self) -> Score | None:
+    def score_held_out(self) -> Score | None:
         """The score that an interrupted run of the same share, data and options has left; else a new one."""
-        path, job = self.job.partial / "score.json", self.job
+        path, job = self.partial / "score.json", self.job
         score = self._kept_score(path) if job.resume else None
         if score is None and job.holdout > 0:
-            score = self._ask(self._fit("score", job.holdout))
+            model = self._fit("score", job.holdout)
+            classes = model.classes_.tolist()
+            judge, some = Judge(classes), max(1, _ANSWERS // len(classes))
+            for texts, labels in self._batches(job.holdout, held=True):
+                for at in range(0, len(texts), some):
+                    judge.add(as_classes(labels[at : at + some], classes), model.predict_proba(texts[at : at + some]))
+            score = judge.score()
         if score is not None and job.dask is None:
             write_whole(path, sealed({"of": self.scored_as, "score": asdict(score)}))
         return score
@@ -287,54 +295,42 @@ class _InBatches(_Source):
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def train(self) -> KeyTokenClassifier:
+    def fit_all(self) -> KeyTokenClassifier:
         model = self._fit("all", 0.0)
         if not self.classes:  # an earlier run has read them
-            for _ in self.batches(0.0):
+            for _ in self._batches(0.0):
                 pass
         return model
 
-    def close(self) -> None:
-        if self.job.dask is None:
-            shutil.rmtree(self.job.partial, ignore_errors=True)
-
     def _fit(self, name: str, share: float) -> KeyTokenClassifier:
         """A model of all but a share of the texts; its files lie below the folder for what is done so far."""
-        job, batches = self.job, self.batches(share)
+        job, batches = self.job, self._batches(share)
         if job.dask is not None:
-            return self.small(on_cluster(batches, job.options, job.dask))
-        with writing(job.partial):
-            model = self.new_model(job.options).fit_batches(
-                batches,
-                memory=job.memory,
-                share=1 - share,
-                folder=job.partial / name,
-                resume=job.resume,
-                source=json.dumps([share, self.identity]),
-                relabel=as_numbers,
-            )
-        return self.small(model)
+            model = on_cluster(batches, job.options, job.dask)
+        else:
+            with writing(self.partial):
+                model = KeyTokenClassifier(verbose=self.watch.verbose).set_params(**job.options)
+                model.fit_batches(
+                    batches,
+                    memory=job.memory,
+                    share=1 - share,
+                    folder=self.partial / name,
+                    resume=job.resume,
+                    source=json.dumps([share, self.identity]),
+                    relabel=as_numbers,
+                )
+        return model if job.max_bytes is None else model.compressed(job.max_bytes)
 
-    def _ask(self, model: KeyTokenClassifier) -> Score | None:
-        """The score of a model on the texts that are held out."""
-        classes = model.classes_.tolist()
-        judge, some = Judge(classes), max(1, _ANSWERS // len(classes))
-        for texts, labels in self.batches(self.job.holdout, held=True):
-            for at in range(0, len(texts), some):
-                judge.add(as_classes(labels[at : at + some], classes), model.predict_proba(texts[at : at + some]))
-        return judge.score()
-
-    def batches(self, share: float, held: bool = False) -> Iterator[tuple[list[str], list[Any]]]:
+    def _batches(self, share: float, held: bool = False) -> Iterator[tuple[list[str], list[Any]]]:
         """The texts and labels that are held out for the score, or the others; a first pass also counts the classes."""
         self.n_texts = 0
         found: Counter[Any] = Counter()  # labels as they stand in the table
         if self.budget is not None:
             self.budget.longest.clear()
-        tables = read_batches(self.data, self.job.format, self.wanted, self.job.called)
+        tables = read_batches(self.data, self.job.format, self.wanted)
         for table in self.watch.counted(tables, "scoring" if held else "reading"):
-            if not self.found:
-                self.columns, self.found = self.find_columns(table, "texts"), True
-            texts, labels = texts_of(table, self.columns[0]), given_labels(table, self.columns[1])
+            self.names = self.names or self.find_columns(table, "texts")
+            texts, labels = texts_of(table, self.names[0]), given_labels(table, self.names[1])
             out = is_held_out(self.n_texts, len(table), share, self.job.seed)
             self.n_texts += len(table)
             found.update(labels)

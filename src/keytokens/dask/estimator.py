@@ -194,8 +194,8 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
     def compressed(self, max_bytes: int) -> KeyTokenClassifier:
         return self.to_local().compressed(max_bytes)
 
-    def page_model(self, whole_size: int | None = None) -> Any:
-        return self.to_local().page_model(whole_size)
+    def report(self, *given: Any, **options: Any) -> dict[str, Any]:
+        return self.to_local().report(*given, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         self.to_local().save(path)

@@ -93,16 +93,10 @@ def check_format(kind: str | None) -> None:
         raise InputError(f"--format must be one of {', '.join(known)}; saw {kind!r}.")
 
 
-def decompressed(file: IO[bytes], source: str) -> IO[bytes]:
-    """The file, read through the compression that its name tells."""
-    wrap = COMPRESSIONS.get(Path(source).suffix.lower())
-    return wrap(file, "rb") if wrap else file
-
-
-def compressed(file: IO[bytes], target: str) -> IO[bytes]:
-    """The file, written through the compression that its name tells."""
-    wrap = COMPRESSIONS.get(Path(target).suffix.lower())
-    return wrap(file, "wb") if wrap else file
+def through_compression(file: IO[bytes], name: str, mode: str) -> IO[bytes]:
+    """The file, read ("rb") or written ("wb") through the compression that its name tells."""
+    wrap = COMPRESSIONS.get(Path(name).suffix.lower())
+    return wrap(file, mode) if wrap else file
 
 
 def need_pyarrow(doing: str) -> None:
@@ -215,7 +209,7 @@ def opened(source: str, name: str, spool: IO[bytes] | None = None) -> Iterator[W
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {(error.strerror or str(error)).lower()}.") from error
     try:
-        watched = Watched(file if given else decompressed(file, source), name)
+        watched = Watched(file if given else through_compression(file, source, "rb"), name)
         watched.check_content()
         yield watched
     finally:

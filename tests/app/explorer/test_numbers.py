@@ -169,7 +169,7 @@ def test_logits_far_apart(visit):
     clf = own.pruned(len(own.vocabulary_))
     clf.attention_ = (clf.attention_ * 4000).astype(np.float32)
     clf._exact = Exact(clf._present())
-    assert clf._theta.weights is None, "the test must reach the slow road"
+    assert clf._theta.shift is None, "the test must reach the slow road"
     one = visit("no sink: far apart", clf)
     _, texts, _ = variant("no sink")
     found = one.run("(texts) => texts.map((text) => keytokens.explain(text).toJSON())", texts)

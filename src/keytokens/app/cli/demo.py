@@ -46,7 +46,7 @@ def demo(
                 "score": done.score and asdict(done.score),
                 "tokens": len(clf.vocabulary_),
                 "seconds": seconds,
-                "model": str(done.output),
+                "model": str(done.job.output),
                 "page": str(page),
                 "explanations": [explanation.to_dict() for _, explanation in shown],
             }
@@ -60,7 +60,7 @@ def demo(
         say(explanation_text(explanation, colour=colour, width=width()))
     say(
         f"\nLook at {page} in a browser. Then:\n"
-        f'  keytokens explain {done.output} "a dull plot, but great acting"\n'
+        f'  keytokens explain {done.job.output} "a dull plot, but great acting"\n'
         "  keytokens fit your.csv -o model/        (columns are guessed; --text and --label name them)\n"
         "  keytokens predict model/ new.csv -o out.csv"
     )

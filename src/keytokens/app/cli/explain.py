@@ -108,40 +108,26 @@ def _check_asked(
 def _explain_table(
     clf: KeyTokenClassifier, batches: Iterator[Table], output: str, wanted: Wanted, words: bool, json: bool
 ) -> None:
-    rows = _Rows(clf, wanted)
+    explained = ((table, list(clf.explain_many(texts_of(table, wanted.of(table)[0])))) for table in batches)
     if json:
         head: dict[str, Any] = {}
         with long_document("explanations", head) as add:
-            for _, explained in rows.of(batches):
-                for one in explained:
+            for _, found in explained:
+                for one in found:
                     add(one.to_dict(words=words))
             head["text_column"] = wanted.text
         return
-    kind = "jsonl" if output == "-" else kind_of(output)
+    kind, rows = "jsonl" if output == "-" else kind_of(output), 0
     with table_writer(output, kind) as write:
-        for table, explained in rows.of(batches):
+        for table, found in explained:
+            rows += len(table)
             if kind == "jsonl":
-                records = [one.to_dict(words=words) for one in explained]
+                records = [one.to_dict(words=words) for one in found]
                 write({key: [record[key] for record in records] for key in records[0]})
             else:
-                write(_summary(table, explained))
+                write(_summary(table, found))
     if output != "-":
-        typer.echo(f"{rows.count:,} explanations of column {wanted.text!r} in {output}")
-
-
-class _Rows:
-    """The rows of a table, explained batch by batch."""
-
-    def __init__(self, clf: KeyTokenClassifier, wanted: Wanted) -> None:
-        self.clf = clf
-        self.wanted = wanted
-        self.count = 0
-
-    def of(self, batches: Iterator[Table]) -> Iterator[tuple[Table, list[Explanation]]]:
-        for table in batches:
-            column, _ = self.wanted.of(table)
-            self.count += len(table)
-            yield table, list(self.clf.explain_many(texts_of(table, column)))
+        typer.echo(f"{rows:,} explanations of column {wanted.text!r} in {output}")
 
 
 def _summary(table: Table, explained: list[Explanation]) -> dict[str, list[Any]]:

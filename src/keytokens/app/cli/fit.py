@@ -10,7 +10,7 @@ import typer
 from ...base.checks import LARGEST_SEED
 from ...estimators.streaming import LEAST_MEMORY
 from ...estimators.text import KeyTokenClassifier
-from ..jobs import FitJob, Fitted, fit_table
+from ..jobs import Fit, FitJob, fit_table
 from .common import (
     JsonOption,
     TableFormat,
@@ -131,7 +131,7 @@ def fit(
         show_json({**done.record(), "warnings": warnings})
 
 
-def _told(done: Fitted, quiet: bool) -> list[str]:
+def _told(done: Fit, quiet: bool) -> list[str]:
     """Say what was fitted and what is wrong with it; return the warnings, which are also on stderr."""
     model = done.model
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=quiet)
@@ -141,5 +141,5 @@ def _told(done: Fitted, quiet: bool) -> list[str]:
     warnings = [done.score.doubt] if done.score is not None and done.score.doubt else []
     for warning in warnings:
         warn(f"fit: warning: {warning}. The model has learned nothing that helps.")
-    say(f"model: {done.output}", quiet=quiet)
+    say(f"model: {done.job.output}", quiet=quiet)
     return warnings

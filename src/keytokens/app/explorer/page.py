@@ -25,9 +25,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...base.files import write_whole
+from ...estimators.text import KeyTokenClassifier
 from ...explain.html import shell, static_text
 from .documents import choose, packed_documents
-from .model import PageModel
+from .model import packed_model
 from .overview import Judged, overview
 from .pack import pack
 
@@ -90,36 +91,43 @@ MOST_DOCUMENTS = 2_000
 
 
 def explorer_parts(
-    model: PageModel,
+    clf: KeyTokenClassifier,
     title: str,
     texts: Sequence[str] = (),
     labels: Sequence[Any] = (),
-    P: NDArray[Any] | None = None,
     *,
     scored: NDArray[Any] | None = None,
     note: str = "",
     most: int = MOST_DOCUMENTS,
+    whole_size: int | None = None,
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The containers of the page by name, and the numbers of its first view; without P only the model.
+    """The containers of the page by name, and the numbers of its first view; without texts only the model.
 
-    P is what the model says of the texts; `scored` is what the score is of where that differs, as the probabilities of
-    a model that had not seen them, and `note` then says so on the page.
+    `scored` is what the score is of where that differs from what the model says, as the probabilities of a model that
+    had not seen the texts, and `note` then says so on the page.
     """
-    if P is None:
-        return {"model": model.packed()}, {"title": title, "tokens": len(model.tokens)}
-    judged = Judged(model.classes, labels, P)
+    packed, n_tokens = packed_model(clf, whole_size), len(clf.vocabulary_)
+    if not len(texts):
+        return {"model": packed}, {"title": title, "tokens": n_tokens}
+    classes = clf.classes_.tolist()
+    judged = Judged(classes, labels, clf.predict_proba(texts))
     chosen = choose(texts, judged, most)
-    score = overview(judged if scored is None else Judged(model.classes, labels, scored))
-    facts = {**score, "title": title, "note": note, "shown": len(chosen.rows), "tokens": len(model.tokens)}
-    documents = packed_documents(texts, judged, chosen)
-    return {"model": model.packed(), "overview": pack(facts), "documents": documents}, facts
+    score = overview(judged if scored is None else Judged(classes, labels, scored))
+    facts = {**score, "title": title, "note": note, "shown": len(chosen.rows), "tokens": n_tokens}
+    return {"model": packed, "overview": pack(facts), "documents": packed_documents(texts, judged, chosen)}, facts
 
 
 def write_report(
-    path: Path, model: PageModel, texts: Sequence[str], labels: Sequence[Any], P: NDArray[Any], title: str, most: int
+    path: Path,
+    clf: KeyTokenClassifier,
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    title: str,
+    most: int,
+    whole_size: int | None = None,
 ) -> dict[str, Any]:
     """Write the page, whole or not at all; returns its numbers with `bytes`, the size of the file."""
-    contents, facts = explorer_parts(model, title, texts, labels, P, most=most)
+    contents, facts = explorer_parts(clf, title, texts, labels, most=most, whole_size=whole_size)
     content = explorer_page(title, contents).encode("utf-8")
     write_whole(path, content)
-    return {**facts, "page": str(path), "bytes": len(content), "whole_size": model.whole_size}
+    return {**facts, "page": str(path), "bytes": len(content), "whole_size": whole_size}

@@ -47,7 +47,7 @@ def take_in(store: Store, model: Path) -> str:
         folder = store.building_folder(id)
         shutil.rmtree(folder, ignore_errors=True)
         clf.save(folder / "model")
-        write_page(folder, clf, name, explorer_parts(clf.page_model(), name)[0])
+        write_page(folder, clf, name, explorer_parts(clf, name)[0])
         store.add_model(id)
     return id
 

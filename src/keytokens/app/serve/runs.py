@@ -127,12 +127,12 @@ class Runs:
         model = new_id()
         try:
             self.store.set_run(id, "running")
-            state, message = await self._process(id, self._task(id, model))
-            if state == "done":
+            last = await run_task(self._task(id, model), lambda record: self._say(id, record))
+            if last["stage"] == "done":
                 self.store.add_model(model)
                 self._end(id, "done", model=model)
             else:
-                self._end(id, "failed", message)
+                self._end(id, "failed", str(last["message"]))
         except asyncio.CancelledError:
             self._end(id, *self._stopping.get(id, ("interrupted", "the server ended")))
         except KeyTokensError as error:
@@ -157,8 +157,3 @@ class Runs:
             "title": spec["title"] or upload["name"],
             "folder": str(self.store.building_folder(model)),
         }
-
-    async def _process(self, id: str, task: dict[str, Any]) -> tuple[str, str]:
-        """Run the training's process; how it ended, and why."""
-        last = await run_task(task, lambda record: self._say(id, record))
-        return str(last["stage"]), str(last.get("message", ""))

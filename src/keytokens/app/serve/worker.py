@@ -27,7 +27,7 @@ from ...io.sources import opened
 from ...io.table import guess_columns
 from ...training.weights import listening
 from ..explorer.page import explorer_parts
-from ..jobs import FitJob, Fitted, Watcher, fit_table
+from ..jobs import Fit, FitJob, Watcher, fit_table
 from .models import write_page
 from .store import check_names, reason
 
@@ -185,9 +185,9 @@ def build_model(task: dict[str, Any], say: Say) -> None:
     )
 
 
-def _page_parts(done: Fitted, title: str) -> dict[str, bytes]:
+def _page_parts(done: Fit, title: str) -> dict[str, bytes]:
     """The score is that of the model that had not seen the texts; the texts are shown as the final model sees them."""
-    model, held = done.model.page_model(), done.held
+    model, held = done.model, done.held
     if held is None:
         return explorer_parts(model, title)[0]
     assert done.texts is not None
@@ -196,8 +196,7 @@ def _page_parts(done: Fitted, title: str) -> dict[str, bytes]:
         f"Measured on {len(shown):,} texts that were held out, with a model fitted to the others. "
         "The model of this page was then fitted to all texts, these included."
     )
-    P = done.model.predict_proba(shown)
-    return explorer_parts(model, title, shown, held.labels, P, scored=held.P, note=note)[0]
+    return explorer_parts(model, title, shown, held.labels, scored=held.P, note=note)[0]
 
 
 # ---- in the process: the way in

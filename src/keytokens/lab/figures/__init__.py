@@ -37,10 +37,11 @@ def figures(names: Sequence[str] = ()) -> list[Figure]:
     """The figures with these names, each once and in the order given; all of them without names."""
     for family in FAMILIES:
         import_module(f".{family}", __package__)
+    every = {one.name: one for one in REGISTRY}
     for name in names:
-        if name not in REGISTRY:
-            raise refusal("figure", "NAME", f"be one of {', '.join(REGISTRY)}", name)
-    return [REGISTRY[name] for name in (dict.fromkeys(names) if names else REGISTRY)]
+        if name not in every:
+            raise refusal("figure", "NAME", f"be one of {', '.join(every)}", name)
+    return [every[name] for name in dict.fromkeys(names)] if names else list(REGISTRY)
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,7 +129,7 @@ class Figure:
     full: Callable[[], Tables] | None = None
 
 
-REGISTRY: dict[str, Figure] = {}  # by name, in the order of the page
+REGISTRY: list[Figure] = []  # in the order of the page
 
 
 def figure(
@@ -168,9 +168,8 @@ def figure(
 
     def register(draw: Callable[[Tables], Drawing]) -> Callable[[Tables], Drawing]:
         said = " ".join((caption or draw.__doc__ or "").split())
-        REGISTRY[name] = Figure(
-            name=name, title=title, caption=said, compute=compute, draw=draw, checks=checks, full=full
-        )
+        made = Figure(name=name, title=title, caption=said, compute=compute, draw=draw, checks=checks, full=full)
+        REGISTRY.append(made)
         return draw
 
     return register

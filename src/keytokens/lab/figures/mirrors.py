@@ -200,11 +200,6 @@ def _run(q: float, steps: int) -> Table:
     )
 
 
-def _of_joint(tables: Tables, q: float) -> Table:
-    runs = tables["runs"]
-    return {name: column[runs["q"] == f"{q:g}"] for name, column in runs.items()}
-
-
 def checks_joint(tables: Tables) -> list[Check]:
     found = []
     for q, (first, second) in SELECTED.items():

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.checks import check_number
-from ...model.ragged import Bags, Index
+from ...model.ragged import Bags, Index, Vector
 from ..svm.lq import solve_lq
 from ..svm.problem import MarginProblem
 from ..svm.solution import Solution
 from .cross_attention import CrossJointProblem, CrossProblem
 from .geometry import check_exponent, conjugate, divergence, mirror
-from .selection_loss import Blocks, SelectionProblem, Vector
+from .selection_loss import Blocks, SelectionProblem
 from .trials import Trials
 
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20_000}  # of the published runs, by exponent

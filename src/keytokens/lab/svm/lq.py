@@ -15,17 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...base.checks import check_number
 from ...base.threads import one_blas_thread
+from ...model.ragged import Index, Vector
 from ..problems.geometry import check_exponent, conjugate, mirror, norm
 from .problem import MarginProblem, check_problem
 from .solution import Lq, Solution, certified
 from .solver import solve
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 _BATCH = 256  # rows that are taken in after a scan of all of them
 _SMALL, _EVEN = 1e-14, 1e-11  # where the interior-point method ends: s_j lam_j, and the other equations

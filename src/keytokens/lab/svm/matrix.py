@@ -5,7 +5,7 @@ of d e numbers has to be formed: <l z', l' z''> = (l'l')(z'z''), so the Gram mat
 of two small ones, and the minimiser W = sum_j lam_j l_j z_j' is found from it. Where rows are many beside the d e
 numbers of W, the general solver is asked instead, in the coordinates of the span of the queries.
 
-Attention that ends on several tokens of a bag, as it does under heads that are not linear.
+Under heads that are not linear attention may end on several tokens of a bag:
 
 O_i        the tokens of bag i that keep attention
 W_dir      min |W| subject to (x_t - x_u)'W z_i = 0 for t, u in O_i and >= 1 for t in O_i, u outside
@@ -20,20 +20,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq, qr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ...base.checks import floats
 from ...base.errors import NotSeparable, refusal
-from ...model.ragged import Bags, flat_sets
+from ...model.ragged import Bags, Index, Vector, flat_sets
 from ..problems.cross_attention import queries_of
-from .problem import Kronecker, MarginProblem, factors
+from .problem import Kronecker, MarginProblem, contests, factors, firsts
 from .solution import CERTIFIED, NotSolved, Solution, Witness
 from .solver import solve
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 PIVOTS = 40  # changes of the active set before the exact method takes over
 
@@ -57,10 +53,7 @@ def tied_matrix_problem(values: Any, queries: Any, sets: Sequence[Iterable[int]]
     ([[6.0]], [[3.0]])
     """
     bags, z = _checked("tied_matrix_problem", values, queries)
-    bag, token = flat_sets("tied_matrix_problem", "sets", sets, bags.sizes, "bag")
-    inside = bags.starts[bag] + token
-    first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]  # of each bag: it stands for the set
-    return _problem(bags, z, first, np.setdiff1d(inside, first))
+    return _problem(bags, z, *firsts("tied_matrix_problem", bags, sets))
 
 
 def _checked(owner: str, values: Any, queries: Any) -> tuple[Bags, Vector]:
@@ -70,11 +63,9 @@ def _checked(owner: str, values: Any, queries: Any) -> tuple[Bags, Vector]:
 
 def _problem(bags: Bags, z: Vector, first: Index, tied: Index) -> MarginProblem:
     """`first` of each bag above all others of its bag but the `tied` ones, which equal it."""
-    other = np.setdiff1d(np.arange(len(bags.rows)), np.concatenate([first, tied]))
-    below, same = (bags.rows[first[bags.bag[rows]]] - bags.rows[rows] for rows in (other, tied))
-    names = np.column_stack([bags.bag[other], other - bags.starts[bags.bag[other]]])
-    rows, ties = Kronecker(below, z, bags.bag[other]), Kronecker(same, z, bags.bag[tied])
-    return MarginProblem(rows, np.ones(len(other)), ties, names)
+    below, same, names = contests(bags, first, tied)
+    rows, ties = Kronecker(below, z, names[:, 0]), Kronecker(same, z, bags.bag[tied])
+    return MarginProblem(rows, np.ones(len(below)), ties, names)
 
 
 def solve_matrix(problem: MarginProblem) -> Solution:

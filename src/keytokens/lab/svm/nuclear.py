@@ -10,18 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq, qr
 
 from ...base.errors import refusal
 from ...base.threads import one_blas_thread
+from ...model.ragged import Vector
 from .interior import PathPoint, central_path
 from .matrix import solve_matrix
 from .problem import Kronecker, MarginProblem, factors
 from .solution import NUCLEAR, NotSolved, Rank, Solution
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 GAP = 1e-8  # no answer with a larger relative gap is given out
 AIM = 1e-9  # the path is followed to here

@@ -19,10 +19,7 @@ from scipy import sparse
 
 from ...base.checks import LARGEST, Seen, floats
 from ...base.errors import refusal
-from ...model.ragged import Bags, flat_sets, indices
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
+from ...model.ragged import Bags, Index, Vector, flat_sets, indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +63,8 @@ class MarginProblem:
         bags = Bags.of(keys, owner)
         chosen = bags.chosen(selection, owner)
         loose = _relaxed(owner, relaxed, len(bags))
-        other = np.delete(np.arange(len(bags.rows)), chosen)
-        bag = bags.bag[other]
-        A = bags.rows[chosen[bag]]
-        A -= bags.rows[other]
-        b = np.where(loose[bag], 0.0, 1.0)
-        return cls(Dense(A), b, Dense(np.zeros((0, bags.dim))), np.column_stack([bag, other - bags.starts[bag]]))
+        rows, ties, names = contests(bags, chosen, chosen[:0])
+        return cls(Dense(rows), np.where(loose[names[:, 0]], 0.0, 1.0), Dense(ties), names)
 
     @classmethod
     def from_sets(cls, keys: Any, sets: Sequence[Iterable[int]]) -> MarginProblem:
@@ -85,18 +78,8 @@ class MarginProblem:
         """
         owner = "MarginProblem.from_sets"
         bags = Bags.of(keys, owner)
-        bag, token = flat_sets(owner, "sets", sets, bags.sizes, "bag")
-        inside = bags.starts[bag] + token
-        first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]  # of each bag
-        tied = np.setdiff1d(inside, first)
-        other = np.setdiff1d(np.arange(len(bags.rows)), inside)
-        loser = bags.bag[other]
-        return cls(
-            Dense(bags.rows[first[loser]] - bags.rows[other]),
-            np.ones(len(other)),
-            Dense(bags.rows[first[bags.bag[tied]]] - bags.rows[tied]),
-            np.column_stack([loser, other - bags.starts[loser]]),
-        )
+        rows, ties, names = contests(bags, *firsts(owner, bags, sets))
+        return cls(Dense(rows), np.ones(len(rows)), Dense(ties), names)
 
     @classmethod
     def from_vocabulary(cls, E: Any, counts: Any, selection: Any) -> MarginProblem:
@@ -142,6 +125,23 @@ class MarginProblem:
     def rows(self, index: Sequence[int] | Index) -> Vector:
         """These rows of A."""
         return self.inequalities.rows(np.asarray(index, np.intp))
+
+
+def firsts(owner: str, bags: Bags, sets: Sequence[Iterable[int]]) -> tuple[Index, Index]:
+    """The first token of each bag's set, which stands for the set, and the other tokens of the sets."""
+    bag, token = flat_sets(owner, "sets", sets, bags.sizes, "bag")
+    inside = bags.starts[bag] + token
+    first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]
+    return first, np.setdiff1d(inside, first)
+
+
+def contests(bags: Bags, first: Index, tied: Index) -> tuple[Vector, Vector, Index]:
+    """Each bag's `first` token less the others of its bag, less the `tied` ones, and (bag, token) of the others."""
+    other = np.delete(np.arange(len(bags.rows)), np.concatenate([first, tied]))
+    rows, ties = bags.rows[first[bags.bag[other]]], bags.rows[first[bags.bag[tied]]]
+    rows -= bags.rows[other]
+    ties -= bags.rows[tied]
+    return rows, ties, np.column_stack([bags.bag[other], other - bags.starts[bags.bag[other]]])
 
 
 def check_problem(owner: str, problem: Any) -> None:

@@ -8,17 +8,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...base.checks import check_number, floats
 from ...base.errors import NotSeparable, refusal
-from ...model.ragged import Bags, flat_sets, indices
+from ...model.ragged import Bags, Index, Vector, flat_sets, indices
 from .problem import Dense, MarginProblem
 from .solution import Solution
 from .solver import solve
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 SAME = 1e-9  # norms that differ by less, relatively, tie
 

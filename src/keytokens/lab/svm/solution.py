@@ -11,15 +11,12 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...base.checks import array_of, floats
 from ...base.errors import KeyTokensError, refusal
+from ...model.ragged import Index, Vector
 from ..problems.geometry import conjugate, dual, misalignment, norm
 from .problem import Kronecker, MarginProblem, factors
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 CERTIFIED = 1e-8  # no answer with a larger residual is given out
 TIGHT = 1e-6  # a row is tight when it exceeds its bound by less

@@ -13,19 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq, qr, svd
 
 from ...base.checks import check_number
 from ...base.errors import NotSeparable, refusal
 from ...base.threads import one_blas_thread
-from ...model.ragged import indices
+from ...model.ragged import Index, Vector, indices
 from .active import ActiveSet, Contradiction, polished
 from .problem import MarginProblem, Rows, check_problem
 from .solution import CERTIFIED, NotSolved, Solution, Witness, certified
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 FARKAS = 1e-9  # |A'lam + C'nu| of a proof, beside the sizes of what it sums
 _BLOCK = 4096  # ties factored at a time

@@ -1,6 +1,6 @@
-"""What the theorems on max-margin token selection suppose, as tests of an instance; and a loss that is not convex.
+"""What the theorems on max-margin token selection suppose, as tests of an instance.
 
-Around a locally optimal max-margin direction: the constants that hold in a cone, and points of the cone.
+Also a loss that is not convex, and the constants and points of the cone around a locally optimal direction.
 """
 
 from __future__ import annotations
