@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import keytokens as kt
-from keytokens.base import threads as parallel
 from keytokens.base.threads import one_blas_thread
+from keytokens.model import blocks
 from keytokens.text import pieces
 from keytokens.text.spill import MemoryShelf, file_shelves
 
@@ -30,9 +30,9 @@ SETS = {"reviews": reviews(40), "topics": topics(40)}
 
 @pytest.fixture(autouse=True)
 def many_turns(monkeypatch):
-    """Short turns, pieces of some texts, and vectors cut into spans of a few numbers."""
+    """Short turns, pieces of some texts, and parts of some tokens."""
     monkeypatch.setattr(pieces, "_CHARACTERS", 100)
-    monkeypatch.setattr(parallel, "_SPAN", 128)
+    monkeypatch.setattr(blocks, "_PART", 128)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

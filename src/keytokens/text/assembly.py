@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..base.threads import give_back_memory, ordered_map
+from ..base.memory import give_back_memory
+from ..base.threads import ordered_map
 from .hashing import Ids
 from .matrix import matrix_of
 from .spill import Shelf

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..base.threads import give_back_memory, ordered_map
+from ..base.memory import give_back_memory
+from ..base.threads import ordered_map
 from .allowance import ANYTHING, Allowance
 from .assembly import AnyRoom, Cut, Entries, MemoryRoom, Weigh, assemble, assemble_by_token
 from .hashing import Ids, Keys

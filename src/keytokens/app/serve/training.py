@@ -18,11 +18,11 @@ from typing import Any
 
 from ...base.checks import check_labels
 from ...base.errors import KeyTokensError
+from ...base.progress import listening
 from ...estimators.holdout import HeldOut, hold_out
 from ...estimators.text import KeyTokenClassifier
 from ...io.reading import read_table
 from ...io.table import guess_columns, labels_of, texts_of
-from ...training.weights import listening
 from ..explorer.page import explorer_parts
 from .models import write_model
 from .store import check_names, reason
