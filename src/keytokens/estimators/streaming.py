@@ -33,7 +33,7 @@ from scipy import sparse
 from ..base.checks import Seen, check_labels, check_texts, listed_labels
 from ..base.errors import InputError, refusal
 from ..base.files import write_whole
-from ..base.mapped import MappedArray
+from ..base.memory import MappedArray
 from ..model.blocks import Block, block_bounds, made_of
 from ..model.weighting import WEIGHTINGS
 from ..text.allowance import ANYTHING, Allowance
@@ -422,12 +422,16 @@ class Workplace:
         }
         write_whole(self.folder / _STATE, save(arrays, {"numbers": sealed(numbers).decode("utf-8")}))
 
-    def state(self) -> tuple[LBFGSState, list[float]] | None:
-        """The last state that was saved, and the objective before it."""
-        path = self.folder / _STATE
-        if not path.exists():
-            return None
-        with self._intact(), safe_open(_plain(path), "numpy") as file:
+    def history(self) -> list[float]:
+        """The objective at each step up to the state that was saved last; empty if none was."""
+        return self._read_state()[1] if (self.folder / _STATE).exists() else []
+
+    def state(self) -> LBFGSState:
+        """The state that was saved last."""
+        return self._read_state()[0]
+
+    def _read_state(self) -> tuple[LBFGSState, list[float]]:
+        with self._intact(), safe_open(_plain(self.folder / _STATE), "numpy") as file:
             numbers = unsealed(file.metadata()["numbers"])
             self._check(numbers["key"])
             vectors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -435,10 +439,8 @@ class Workplace:
                 raise ValueError("the checksums are of other counts or other vectors")
             pairs = [(vectors[f"s_{n}"], vectors[f"y_{n}"], rho) for n, rho in enumerate(numbers["rho"])]
             rest = (numbers[name] for name in ("evaluations", "first", "small_steps", "stalled"))
-            return (
-                LBFGSState(vectors["theta"], numbers["value"], vectors["gradient"], pairs, *rest),
-                numbers["history"],
-            )
+            state = LBFGSState(vectors["theta"], numbers["value"], vectors["gradient"], pairs, *rest)
+            return state, numbers["history"]
 
     @contextmanager
     def _intact(self) -> Iterator[None]:

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..base.bar import Bar
 from ..base.checks import check_choice, check_labels, check_number, check_texts
 from ..base.errors import refusal
+from ..base.progress import Bar
 from ..model.attention import scores
 from ..model.blocks import Float, blocks_of
 from ..model.losses import probabilities

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..base.threads import give_back_memory
+from ..base.memory import give_back_memory
 from .allowance import ANYTHING, Allowance
 from .hashing import Ids, Keys, KeyTable, factorise
 from .matrix import Rows, Weigh, parts_of, row_numbers, rows_of, run_starts, stacked

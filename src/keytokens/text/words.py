@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.threads import keep_freed_memory
+from ..base.memory import keep_freed_memory
 from .alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS
 from .hashing import Keys
 

@@ -18,10 +18,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ...base.bar import Bar
 from ...base.checks import Seen
 from ...base.errors import InputError, OutputError, refusal, shorten
 from ...base.files import check_output
+from ...base.progress import Bar
 from ...estimators.tuning import LEAST_BYTES
 from ...io.table import Table
 from ..jobs import Watcher

@@ -1,6 +1,7 @@
 """The page in one string: hand-written modules joined into one script, and data as text beside it.
 
-`write_report` puts a model and labelled texts into one file. Nothing is loaded and nothing may be: the policy allows exactly this script and this style, by their hashes.
+`write_report` puts a model and labelled texts into one file. Nothing is
+loaded and nothing may be: the policy allows exactly this script and this style, by their hashes.
 
 Where the data come from can be swapped. `static/source.js` asks for three containers, `model`, `overview` and
 `documents`; each is what `pack.pack` returns. A report carries them inside itself, in base64. A server gives

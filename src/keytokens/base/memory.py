@@ -1,17 +1,49 @@
-"""Arrays that lie in a file: larger than memory, read where they are needed, and let go after use."""
+"""Memory: how much there is, what the allocator keeps of it, and arrays that lie in a file instead."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import math
 import mmap
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+_KEPT = 8 << 20  # bytes
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc only
+
+
+def memory() -> float:
+    """The bytes of memory that the machine has; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # pragma: no cover - not on Windows
+        return math.inf
+
+
+def give_back_memory() -> None:
+    """Give memory that is free back to the system. Threads free it piece by piece, which the allocator keeps."""
+    if _trim is not None:
+        _trim(0)
+
+
+@functools.cache
+def keep_freed_memory(size: int = _KEPT) -> None:
+    """Let malloc keep a few megabytes that are freed: the first touch of fresh memory takes longer than work on it.
+
+    That of glibc hands arrays back to the system above twice the size of the largest that was ever freed, up to 32 MB;
+    so this frees one, which nobody has touched. Without it every piece of the texts would be read in fresh memory.
+    """
+    np.empty(size, np.uint8)
+
 
 class MappedArray:
-    """An array in a file of its own."""
+    """An array in a file of its own: larger than memory, read where it is needed, and let go after use."""
 
     def __init__(self, length: int, dtype: Any, folder: Path, name: str) -> None:
         size = max(1, length * np.dtype(dtype).itemsize)
