@@ -202,6 +202,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 HARMLESS = {
     ("Reading.pull", "-np.inf"): "a bag whose tokens all have one score; there the sign multiplies zero",
     ("Reading.pull", "spread(top) + log_abs(tied)"): "a tie of many tokens, counted in logarithms",
+    ("evaluate", "-1"): "the claims are about one row of values, whose two columns are the first and the last",
     ("separating_witness", "1e-12 * float(np.abs(direction).max())"): "a tolerance",
     ("separating_witness", "np.abs(direction).max()"): "a tolerance",
     ("contests", "other - bags.starts[bags.bag[other]]"): "the names of the rows, which no claim reads",
