@@ -1,19 +1,18 @@
-"""The words of a document, the n-grams on them, and programs that are exact or bound the truth from one side.
+"""The words of a document with the n-grams on them, and the programs that answer for masks.
 
-A token that occurs c times weighs phi(c) (`model.weighting`). Masking is local only if each occurrence counts for
-itself; where phi is not additive it is replaced by straight lines. phi is concave on 0..c, hence for r
-occurrences left
+A token that occurs c times weighs phi(c) (`model.weighting`). A `RunLengthProgram` needs each occurrence to count for
+itself. Where phi is not additive, it is replaced by straight lines. phi is concave on 0..c, so for r occurrences left:
 
-    from below   phi(r) >= phi(c) * (sum of the shares of those left), where the shares are an average of orders in
-                 which the steps phi(1) - phi(0) >= phi(2) - phi(1) >= ... >= phi(c) - phi(c - 1) are handed out,
-                 divided by phi(c): any r of the steps sum to at most the first r, which sum to phi(r). Equal shares
-                 1 / c are the average of all orders; binary counts (steps 1, 0, ..., 0) allow any shares >= 0 of sum 1.
-    from above   phi(r) <= phi(c) - (c - r) * last step, since each of the c - r steps that are gone is at least the
-                 last one. With binary counts and c > 1 the last step is 0: the token counts as never lost.
+    from below   phi(r) >= phi(c) times the sum of the shares of those left. Shares are an average of orders in which
+                 the steps phi(1) - phi(0) >= phi(2) - phi(1) >= ... >= phi(c) - phi(c - 1) are handed out, divided by
+                 phi(c): any r of the steps sum to at most the first r, which sum to phi(r). Equal shares 1 / c are the
+                 average of all orders. Binary counts (steps 1, 0, ..., 0) allow any shares >= 0 of sum 1.
+    from above   phi(r) <= phi(c) - (c - r) * last step: each of the c - r steps that are gone is at least the last
+                 one. With binary counts and c > 1 the last step is 0, so the token counts as never lost.
 
-*Pessimistic* for the label: supporters from below, opponents from above. The sum is then at most the true one for
-every mask: what cannot lose there cannot lose. *Optimistic*: the other way round. With an additive phi, or if no
-token that votes occurs twice, both are the truth.
+A program is *pessimistic* for the label if it takes supporters from below and opponents from above. Its sum is then at
+most the true one for every mask: what cannot lose there cannot lose. An *optimistic* program does it the other way
+round. With an additive phi, or if no token that votes occurs twice, both are exact.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Phrase:
     length: int  # number of word positions L
     first: IntArray  # (O,) first word of each known n-gram occurrence
     size: IntArray  # (O,) number of words it covers, 1..n
-    token: IntArray  # (O,) index into the votes's tokens
+    token: IntArray  # (O,) index into the tokens of the votes
     votes: Votes  # all tokens of the same document
     counts: str  # the name of a weighting
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ..base.errors import refusal
 from ..base.threads import one_blas_thread
 from .tokens import NOTHING, ProvedSet, flip, sufficient
-from .votes import BoolArray, FloatArray, IntArray, Votes, fewest_kept
+from .votes import BoolArray, FloatArray, IntArray, Votes, fewest_kept, log_abs
 
 LEVEL = 20.0  # log weights closer together than this leave a plain mean at least 7 digits beyond the lightest item
 NARROW = 600.0  # log weights closer together than this can be exponentiated once, whatever is deleted
@@ -68,11 +68,6 @@ class Mean:
         return sign * self.sign * self.log_offset > sign * self.sign * other.log_offset if self.sign else False
 
 
-def _log_abs(x: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.abs(x)))
-
-
 @dataclass(frozen=True, eq=False)
 class Items:
     """The tokens and, last, the sink where there is one, with their values for one rival."""
@@ -83,7 +78,7 @@ class Items:
 
     @classmethod
     def of(cls, votes: Votes, rival: int) -> Items:
-        """The items of a votes, made once: every range of one document begins with them."""
+        """The items of a document, made once: every range begins with them."""
         made: dict[int, Items] = votes.__dict__.setdefault("_items", {})
         if rival not in made:
             whole = votes.with_sink
@@ -134,7 +129,7 @@ class Items:
         top = int(log_weight.argmax())
         centre, total = float(value[top]), _log_sum(log_weight)
         # the offset itself in the log domain: scaled by its own largest term, it cannot underflow
-        size = log_weight + _log_abs(value - centre)
+        size = log_weight + log_abs(value - centre)
         largest = float(size.max())
         if largest == -math.inf:
             return Mean.of(centre, 0.0)
@@ -159,7 +154,7 @@ class Items:
             harm: FloatArray = self.weight * gap
             return harm
         central = self.value == mean.centre
-        size = self.log_weight + np.where(central, mean.log_offset, _log_abs(gap))
+        size = self.log_weight + np.where(central, mean.log_offset, log_abs(gap))
         real = size > -math.inf
         size = np.where(real, size - size[real].min(initial=math.inf) + 1.0, 0.0)
         return np.asarray(np.where(central, mean.sign, np.sign(gap)) * size)
@@ -355,7 +350,7 @@ def breach(votes: Votes, theta: float) -> ProvedSet:
 
 
 def _above(votes: Votes, theta: float) -> Votes:
-    """The question "P_y > theta" as a votes: it holds iff the margin exceeds logit(theta)."""
+    """The question "P_y > theta" as votes: it holds iff the margin exceeds logit(theta)."""
     if len(votes.rivals) != 1:
         raise refusal("guarantee", "votes", "have two classes", f"{len(votes.rivals) + 1} classes")
     if not 0.0 < theta < 1.0:

@@ -111,9 +111,9 @@ def _cover(pairs: Sequence[Pair], least: int) -> ProvedSet:
     """A subset-minimal set that beats every rival, and a bound below every such set."""
     required = Requirement.of(pairs, least)
     kept = _pruned(required, _greedy(required, []))
-    kept_by_duel = [fewest_kept(one) for one in pairs]
-    lower = max(least, *(found[0] for found in kept_by_duel if found is not None), 0)
-    tight = any(found is None or found[1] for found in kept_by_duel) or _hangs(required, kept)
+    alone = [fewest_kept(one) for one in pairs]
+    lower = max(least, *(found[0] for found in alone if found is not None), 0)
+    tight = any(found is None or found[1] for found in alone) or _hangs(required, kept)
     if len(kept) > 1 >= lower:
         kept, lower, hangs = _by_one(required, kept)
         tight |= hangs

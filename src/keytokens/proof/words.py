@@ -1,9 +1,9 @@
 """Fewest words to mask so that the label changes, fewest to keep so that it cannot.
 
-Masking a word removes every n-gram that touches it and makes no new one. Raw counts: exact, by the programs. Log
-and binary counts: exact for single words (n = 1), where a word is an occurrence; for n >= 2 the minimum is NP-hard
-with binary counts, and even checking a set of kept words is coNP-complete, so a lower bound and a verified set,
-"minimum" where they meet. Where no set is found in a short text, all masks are tried.
+Masking a word removes every n-gram that touches it and makes no new one. With an additive weighting, or single words
+only (n = 1, where a word is an occurrence), the answers against one rival are exact. Otherwise, for n >= 2, the minimum
+is NP-hard with binary counts, and even checking a set of kept words is coNP-complete. There the answer is a lower bound
+and a verified set, "minimum" where they meet. Where no set is found in a short text, all masks are tried.
 """
 
 from __future__ import annotations
