@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import os
-import platform
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 
-import numpy as np
 import pytest
 
-from keytokens.base import threads as parallel
-from keytokens.base.threads import cores, ordered_map, ordered_stream, over_spans
+from keytokens.base.threads import cores, ordered_map, ordered_stream
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -62,7 +60,7 @@ def test_an_error_waits_for_what_has_begun():
     begun, ended = threading.Event(), []
 
     def work(part: int) -> None:
-        if threading.current_thread() is threading.main_thread():
+        if part == 0:
             assert begun.wait(20)
             raise ZeroDivisionError
         begun.set()
@@ -74,8 +72,8 @@ def test_an_error_waits_for_what_has_begun():
     assert len(ended) == 1
 
 
-def test_helpers_that_are_busy_hold_nobody_up():
-    """Work within work, and two callers at once: who asks does the work where no helper comes."""
+def test_threads_that_are_busy_hold_nobody_up():
+    """Work within work, and two callers at once."""
     assert ordered_map(lambda part: sum(ordered_map(abs, [part, part, part], 2)), range(8), 2) == list(range(0, 24, 3))
     barrier, let_go = threading.Barrier(3, timeout=20), threading.Event()
 
@@ -85,7 +83,7 @@ def test_helpers_that_are_busy_hold_nobody_up():
 
     caller = threading.Thread(target=ordered_map, args=(long, [0, 1], 2))
     caller.start()
-    barrier.wait()  # the caller and the only helper are at work
+    barrier.wait()  # both threads are at work
     try:
         assert ordered_map(abs, [-1, 2, -3], 2) == [1, 2, 3]
         assert list(ordered_stream(abs, iter([-1, 2, -3]), 2)) == [1, 2, 3]
@@ -95,7 +93,7 @@ def test_helpers_that_are_busy_hold_nobody_up():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_fork_finds_helpers_of_its_own():
+def test_threads_work_after_a_fork():
     body = """
         import os, threading
         from keytokens.base.threads import ordered_map
@@ -141,8 +139,7 @@ def test_an_error_in_a_stream_comes_in_its_turn(threads):
         next(stream)
 
 
-def test_a_stream_works_side_by_side_with_its_reader():
-    """One helper, and the thread that waits for the answers."""
+def test_parts_of_a_stream_are_worked_on_side_by_side():
     barrier = threading.Barrier(2, timeout=20)
     assert len(list(ordered_stream(lambda part: barrier.wait(), iter(range(6)), 2))) == 6
 
@@ -165,78 +162,16 @@ def test_a_stream_that_is_left_waits_for_what_has_begun():
     assert ended == [1]
 
 
-def test_an_interruption_between_two_lines_does_not_hang(monkeypatch):
-    """Ctrl-C may come when a part has been taken and its work not begun: its answer never comes."""
-    take = parallel._Queue.take
+@pytest.mark.parametrize("run", [ordered_map, lambda *given: list(ordered_stream(*given))], ids=["map", "stream"])
+def test_an_interruption_stops_what_has_not_begun(run):
+    begun = []
 
-    def taken_and_interrupted(queue):
-        if threading.current_thread() is threading.main_thread() and queue._waiting:
-            queue._waiting.popleft()
-            raise KeyboardInterrupt
-        return take(queue)
+    def work(part: int) -> None:
+        begun.append(part)
+        if part == 0:
+            _thread.interrupt_main()
+        time.sleep(0.02)
 
-    monkeypatch.setattr(parallel._Queue, "take", taken_and_interrupted)
-    stream = ordered_stream(lambda part: time.sleep(0.05), itertools.count(), 2)
     with pytest.raises(KeyboardInterrupt):
-        next(stream)
-
-
-def test_an_interruption_is_not_kept_for_later():
-    def interrupted(part: int) -> None:
-        if threading.current_thread() is threading.main_thread():
-            raise KeyboardInterrupt
-        time.sleep(0.05)
-
-    stream = ordered_stream(interrupted, itertools.count(), 2)
-    with pytest.raises(KeyboardInterrupt):
-        next(stream)
-
-
-@pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 500])
-@pytest.mark.parametrize("rows", [1, 3, 20])
-def test_spans_depend_on_the_matrix_alone(monkeypatch, length, rows):
-    """One after the other they are the whole, whoever takes which."""
-    monkeypatch.setattr(parallel, "_SPAN", 10)
-    alone = over_spans(lambda at: (at.start, at.stop), length, 1, rows)
-    assert [place for span in alone for place in range(*span)] == list(range(length))
-    assert len(alone) == max(1, -(-length // max(1, 10 // rows)))
-    for threads in (2, 3, 8):
-        assert over_spans(lambda at: (at.start, at.stop), length, threads, rows) == alone
-
-
-@pytest.mark.parametrize("shape", [(0,), (3,), (2, 400_000)])
-def test_arrays_on_pages_of_their_own(shape):
-    array = parallel.on_own_pages(shape, np.float32)
-    assert array.shape == shape
-    assert array.dtype == np.float32
-    array[...] = 1
-    assert array.flags.c_contiguous
-    assert array.flags.aligned
-    assert array.sum() == array.size
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
-def test_memory_that_is_freed_is_used_again():
-    """Arrays of two megabytes, seven at a time: as malloc begins, each round is fresh memory."""
-    code = """
-        import resource, sys, numpy as np
-        from keytokens.base.threads import keep_freed_memory
-        if "keep" in sys.argv:
-            keep_freed_memory()
-        faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        some = lambda: [np.ones(1 << 18) for _ in range(7)]
-        some()
-        before = faults()
-        for _ in range(20):
-            some()
-        print(faults() - before)
-    """
-    own = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-
-    def counted(*how: str) -> int:
-        command = [sys.executable, "-c", textwrap.dedent(code), *how]
-        return int(subprocess.run(command, capture_output=True, check=True, env=own).stdout)
-
-    as_it_begins, kept = counted(), counted("keep")
-    assert as_it_begins > 20_000
-    assert kept < 5_000
+        run(work, range(200), 2)
+    assert len(begun) < 100

@@ -12,7 +12,6 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from keytokens import KeyTokenClassifier, Prior, load
-from keytokens.base import threads as parallel
 from keytokens.base.errors import InputError, KeyTokensError, MissingExtra
+from keytokens.base.progress import listening
 from keytokens.base.threads import TreeSum
 from keytokens.model import blocks as core_counts
-from keytokens.training.weights import listening
 
 from ..corpus import reviews, topics
 
@@ -350,7 +348,6 @@ def test_workers_are_killed(small_blocks, monkeypatch):
             ours = DaskKeyTokenClassifier(**options).fit(*bags(texts, labels, 6))
         assert len(values) == 9
         same(ours, local)
-        assert not any(client.run(lambda: parallel._kept_whole).values())
         # a scheduler that is reached by its address, as the command line does it
         batches = [(texts[:100], labels[:100]), (texts[100:], labels[100:])]
         upper = fit_on_dask(batches, options, cluster.scheduler_address, lambda names: [name.upper() for name in names])
@@ -392,9 +389,9 @@ def test_worker_processes_keep_the_memory_that_they_free():
     """As dask starts them, each of a hundred arrays of a megabyte would be fresh memory: 25,600 faults."""
     code = """
         import resource, numpy as np
-        from keytokens.dask.cluster import _keep_memory
+        from keytokens.dask.cluster import _keep_freed_memory
         faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for keep in (lambda: None, _keep_memory):
+        for keep in (lambda: None, _keep_freed_memory):
             keep()
             np.ones(1 << 17)
             before = faults()
@@ -409,26 +406,6 @@ def test_worker_processes_keep_the_memory_that_they_free():
     as_started, as_used = map(int, shown.stdout.split())
     assert as_started > 20_000
     assert as_used < 1_000
-
-
-def test_worker_processes_give_memory_back_after_a_fit(monkeypatch):
-    trims, later = [], []
-    worker = SimpleNamespace(loop=SimpleNamespace(call_later=lambda seconds, action: later.append(action)))
-    monkeypatch.setattr(parallel, "_trim", trims.append)
-    monkeypatch.setattr(cluster_module, "ctypes", SimpleNamespace(CDLL=lambda name: object()))  # no malloc is changed
-    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
-    cluster_module._keep_memory()  # in a process that has work of its own
-    cluster_module._give_back_memory(worker)
-    parallel.give_back_memory()
-    assert (trims, later) == ([0], [])
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
-    cluster_module._keep_memory()
-    parallel.give_back_memory()
-    assert trims == [0]
-    cluster_module._give_back_memory(worker)
-    assert trims == [0]
-    later[0]()
-    assert trims == [0, 0]
 
 
 @contextmanager

@@ -15,8 +15,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import keytokens as kt
-from keytokens.base import threads as parallel
 from keytokens.base.threads import one_blas_thread
+from keytokens.model import blocks
 from keytokens.text import words
 
 from ..corpus import reviews, topics
@@ -27,9 +27,9 @@ SETS = {"reviews": reviews(40), "topics": topics(40)}
 
 @pytest.fixture(autouse=True)
 def many_turns(monkeypatch):
-    """Short turns, pieces of some texts, and vectors cut into spans of a few numbers."""
+    """Short turns, blocks of some texts, and parts of some tokens."""
     monkeypatch.setattr(words, "CHARACTERS", 100)
-    monkeypatch.setattr(parallel, "_SPAN", 128)
+    monkeypatch.setattr(blocks, "_PART", 128)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

@@ -157,9 +157,9 @@ def objective_of(monkeypatch, fit, module=training):
     """The objective that a fit of this module descends on, and where it begins."""
     caught = []
 
-    def spy(method, start, max_steps, watch=None):
+    def spy(method, start, *rest):
         caught.append((method.objective, start))
-        return run(method, start, max_steps, watch)
+        return run(method, start, *rest)
 
     monkeypatch.setattr(module, "run", spy)
     fit()

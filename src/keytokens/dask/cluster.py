@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from ..base.checks import Seen, check_labels, check_texts, one_column
 from ..base.errors import KeyTokensError, refusal
-from ..base.threads import give_back_memory, keep_freed_memory, keep_whole_memory
 from ..model.attention import Gradient, Parameters
 from ..model.blocks import Block, Float
 from ..model.prior import Statistics
@@ -36,10 +35,8 @@ Result = TypeVar("Result")
 
 LOST = (distributed.CancelledError, distributed.client.FutureCancelledError)
 _WAIT = 60.0  # seconds for the first worker
-_LOOK, _LOOKS = 5.0, 4  # seconds between two looks at workers that are slow, and how many may find them all asleep
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt
-_SETTLED = 1.0  # seconds after which workers have let go what nobody wants any more
-_MOST_KEPT = 31 << 20  # bytes of an array that malloc may keep: it goes up to 32 MB
+_LOOK, _LOOKS = 5.0, 4  # seconds between two looks at workers that are slow, and how many may find them all asleep
 
 
 @dataclass(eq=False)
@@ -52,14 +49,9 @@ class Cluster:
     @classmethod
     def of(cls, client: Any) -> Cluster:
         client = present_client(client)
-        keep_freed_memory(_MOST_KEPT)  # the vectors of a step are the same size again and again
         client.wait_for_workers(1, timeout=_WAIT)
-        client.run(_keep_memory, on_error="ignore")
+        client.run(_keep_freed_memory, on_error="ignore")
         return cls(client, sorted(client.nthreads()))
-
-    def let_go(self) -> None:
-        """To be called when a fit is done: workers give back to the system the memory that they kept for its tasks."""
-        self.client.run(_give_back_memory, on_error="ignore")
 
     def run(self, work: Callable[..., Any], *given: Any, at: float) -> Future:
         """`work` on the worker that has the data at this place, from 0 to 1; on another one if that is gone."""
@@ -116,31 +108,18 @@ def present_client(client: Any) -> Any:
         raise refusal("DaskKeyTokenClassifier", "client", "be a client, or one must be open", None, cure) from None
 
 
-def _keep_memory() -> None:
-    """Give a worker's malloc back the thresholds that it would come to by itself, and let it keep what is free.
+def _keep_freed_memory() -> None:
+    """Give malloc of a worker process back the thresholds that it would come to by itself.
 
-    Dask starts its worker processes with MALLOC_TRIM_THRESHOLD_ set, and then malloc does not learn: every array above
-    128 KB is fresh memory of the system, whose first touch takes longer than the work on it. Another library of C than
-    glibc has no `mallopt`, and stays as it is.
+    Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, and then malloc does not learn: each array above 128 KB is
+    fresh memory, whose first touch takes longer than the work on it. Without this a fit takes twice the time of CPU. A
+    library of C without `mallopt` stays as it is.
     """
-    if _is_process_of_dask():
-        keep_whole_memory(True)
+    if "MALLOC_TRIM_THRESHOLD_" in os.environ:  # not in a process that has work of its own
         with contextlib.suppress(OSError, AttributeError):
             mallopt = ctypes.CDLL(None).mallopt
             mallopt(_MMAP_THRESHOLD, 32 << 20)
             mallopt(_TRIM_THRESHOLD, 64 << 20)
-
-
-def _give_back_memory(dask_worker: Any) -> None:
-    """The results of a fit are let go some moments after it."""
-    if _is_process_of_dask():
-        keep_whole_memory(False)
-        dask_worker.loop.call_later(_SETTLED, give_back_memory)
-
-
-def _is_process_of_dask() -> bool:
-    """Not one that has work of its own."""
-    return "MALLOC_TRIM_THRESHOLD_" in os.environ
 
 
 def _bytes(item: Any) -> int:

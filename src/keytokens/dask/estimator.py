@@ -109,7 +109,6 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         data = training_set(cluster, built, self.counts, codes, weight, len(classes), self._threads, self.threads)
         del built
         self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)
-        cluster.let_go()
         return self
 
     def to_local(self) -> KeyTokenClassifier:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..base.checks import Seen, check_choice, check_number, check_seed
 from ..base.errors import refusal
+from ..base.progress import progress
 from ..base.threads import cores
 from ..model.attention import Parameters, scores
 from ..model.blocks import Block, Float, blocks_of
@@ -25,7 +26,7 @@ from ..model.losses import log_probabilities, probabilities
 from ..model.weighting import WEIGHTINGS, weigh
 from ..training.fit import TrainingSet, fit_scalars
 from ..training.lbfgs import LBFGSState
-from ..training.weights import check_memory, check_weights, class_weighted, progress
+from ..training.weights import check_memory, check_weights, class_weighted
 from .prior import Prior
 from .streaming import Workplace
 
@@ -149,8 +150,8 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to documents wherever they lie."""
         prior = self._prior
         options = prior.options(self.brevity)
-        state, history = (place and place.state()) or (None, [])
-        resumed = None if state is None else (state, len(history))
+        history = [] if place is None else place.history()
+        resume = place.state if place is not None and history else None
         with progress(self.verbose) as tick:
 
             def watch(state: LBFGSState) -> None:
@@ -159,7 +160,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 history.append(state.value)
                 tick(state.value)
 
-            done = fit_scalars(data, options, self.max_iter, prior.tol, watch, resumed)
+            done = fit_scalars(data, options, self.max_iter, prior.tol, watch, resume, len(history))
         theta = done.theta
         self.__dict__.update(
             classes_=classes,

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..base.threads import Threads
 from .blocks import Block, Float, product
 from .losses import Labels, Loss
 
@@ -51,14 +52,22 @@ class Parameters:
 
     @functools.cached_property
     def weighted(self) -> Float:
-        """(V, m + 1) w b for every class, then w = exp(a - shift); kept for the many uses of one model."""
-        w = np.exp(self.a - self.a.dtype.type(self.shift))
-        return np.column_stack([self.B.T * w[:, None], w])
+        """`weighted_values`, kept for the many uses of one model."""
+        return weighted_values(self)
 
     @property
     def sink(self) -> Any:
         """w0 on the scale of w."""
         return self.a.dtype.type(np.exp(self.log_sink - (self.shift or 0.0)))
+
+
+def weighted_values(theta: Parameters) -> Float:
+    """(V, m + 1) w b for every class, then w = exp(a - shift)."""
+    w = np.exp(theta.a - theta.a.dtype.type(theta.shift))
+    found = np.empty((len(w), len(theta.B) + 1), w.dtype)
+    np.multiply(theta.B.T, w[:, None], out=found[:, :-1])
+    found[:, -1] = w
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,18 +131,20 @@ def scores(C: sparse.csr_matrix, theta: Parameters) -> Float:
     return np.where(total > 0, F, theta.empty[:, None])
 
 
-def pool(block: Block, theta: Parameters, threads: int = 1) -> Pooled:
+def pool(block: Block, theta: Parameters, threads: Threads = 1) -> Pooled:
     """What attention gathers in the documents of a block."""
 
     def back(R: Float) -> Float:
         if theta.shift is None:
             return product(W.T, R)
         sums = block.transposed_times(R, threads)
-        sums *= theta.weighted[:, -1:]
+        sums *= w
         return sums
 
     if theta.shift is not None:
-        sums, sinks = block.times(theta.weighted, threads), theta.sink
+        weighted, sinks = weighted_values(theta), theta.sink
+        sums, w = block.times(weighted, threads), weighted[:, -1:].copy()
+        del weighted  # the size of the parameters
     else:
         W, sinks = _own_weights(block.rows, theta)
         sums = product(W, _with_ones(theta.B))
@@ -141,7 +152,7 @@ def pool(block: Block, theta: Parameters, threads: int = 1) -> Pooled:
     return Pooled(sums[:, :-1] / np.where(total > 0, total, 1)[:, None], total, sinks, back)
 
 
-def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: int = 1) -> Gradient:
+def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: Threads = 1) -> Gradient:
     """Loss of one block, summed over its documents with their weights, and its exact gradient.
 
     With M = C(w b) / D, D = C w + w0 and R = weight * dloss/dF,
@@ -161,7 +172,7 @@ def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Paramete
     return Gradient(float(value), np.einsum("tk,tk->t", theta.B.T, slopes) - sums[:, -1], slopes.T, c)
 
 
-def total_attention(block: Block, weight: Float, theta: Parameters, threads: int = 1) -> Float:
+def total_attention(block: Block, weight: Float, theta: Parameters, threads: Threads = 1) -> Float:
     """(V,) the attention of each token summed over the documents: w * C'(weight / D)."""
     pooled = pool(block, replace(theta, B=theta.B[:0]), threads)
     return pooled.back(pooled.over_total(weight)[:, None])[:, 0]

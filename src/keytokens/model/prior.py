@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.threads import Threads
 from .blocks import Block, Float
 from .losses import Labels
 
@@ -77,7 +78,7 @@ class Statistics:
         )
 
 
-def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: int) -> Statistics:
+def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: Threads) -> Statistics:
     """Those of one block."""
     weight = weight.astype(block.dtype, copy=False)
     members = np.zeros((len(y), n_classes), block.dtype)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.progress import progress
 from ..model.losses import loss_for
 from ..model.pooling import Shape, Weights, objective_of
 from ..model.ragged import Bags
 from .lbfgs import LBFGS, LBFGSState
 from .loop import Outcome, run
-from .weights import progress
 
 Array = NDArray[np.float64]
 

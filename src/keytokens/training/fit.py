@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.threads import TreeSum, one_blas_thread
+from ..base.threads import Threads, TreeSum, one_blas_thread, pool_of
 from ..model.attention import Gradient, Parameters, evaluate, pool, total_attention
 from ..model.blocks import Block, Float
 from ..model.losses import Labels, Loss, loss_for
 from ..model.prior import PriorOptions, Statistics, curvature_of, prior_of, statistics
 from ..model.shrinkage import contributing_values, kept_shares
 from .lbfgs import LBFGS, LBFGSState
-from .loop import Status, go_on, run
+from .loop import Status, run
 
 _AVERAGED = 3  # steps
 _PAIRS = 2  # of L-BFGS: two are as good as five for the few steps of a fit, and vectors are most of its memory
@@ -34,7 +34,7 @@ class TrainingSet:
     y: list[Labels]
     weights: list[Float]
     n_classes: int
-    threads: int
+    threads: Threads
     sizes: NDArray[np.integer[Any]] | None = None  # words in each token; None: all are single words
 
     @classmethod
@@ -44,7 +44,7 @@ class TrainingSet:
         y: Labels,
         weight: Float,
         n_classes: int,
-        threads: int,
+        threads: Threads,
         sizes: NDArray[np.integer[Any]] | None = None,
     ) -> TrainingSet:
         """From the classes and weights of all documents."""
@@ -84,12 +84,12 @@ class TrainingSet:
         return tree.total()
 
 
-def attention_of(block: Block, y: Labels, weight: Float, theta: Parameters, threads: int) -> Float:
+def attention_of(block: Block, y: Labels, weight: Float, theta: Parameters, threads: Threads) -> Float:
     """The attention of each token, summed over the documents of one block."""
     return total_attention(block, weight, theta, threads)
 
 
-def means_of(block: Block, theta: Parameters, threads: int) -> Float:
+def means_of(block: Block, theta: Parameters, threads: Threads) -> Float:
     """The mean of b over the tokens of each document, weighted by attention, and the sink's attention: (m + 1, n)."""
     pooled = pool(block, theta, threads)
     sinks = np.broadcast_to(pooled.sinks, len(block))
@@ -113,17 +113,19 @@ def fit_scalars(
     max_iter: int,
     tolerance: float,
     watch: Watch | None = None,
-    resumed: tuple[LBFGSState, int] | None = None,
+    resume: Callable[[], LBFGSState] | None = None,
+    steps: int = 0,
 ) -> Trained:
     """Minimise sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2 over g, h, c, where b = mean + width g, a = attention + h.
 
     The descent sees x = (g, h, c). The answer is the mean of the last steps. With a large tolerance it is a regulariser
     of its own: the first few steps fit what many documents share, later ones what only the training documents have.
-    Where the options ask for it, small contributions are silenced in the end. `resumed` is a state of an earlier run
-    and the number of its steps.
+    Where the options ask for it, small contributions are silenced in the end. `resume` gives the state of an earlier
+    run, after so many steps.
     """
-    with one_blas_thread():
-        trained, threshold = _descended(data, options, max_iter, tolerance, watch, resumed)
+    with one_blas_thread(), pool_of(data.threads) as threads:
+        data = replace(data, threads=threads)
+        trained, threshold = _descended(data, options, max_iter, tolerance, watch, resume, steps)
         theta = trained.theta  # all other vectors of the descent are gone
         if threshold > 0:
             theta = silenced(data, theta, trained.presence.sum(axis=1), threshold)
@@ -136,7 +138,8 @@ def _descended(
     max_iter: int,
     tolerance: float,
     watch: Watch | None,
-    resumed: tuple[LBFGSState, int] | None,
+    resume: Callable[[], LBFGSState] | None,
+    steps: int,
 ) -> tuple[Trained, float]:
     """The model before anything is silenced, and the threshold for that."""
     seen = data.statistics()
@@ -154,22 +157,23 @@ def _descended(
         return Parameters(prior.attention + h, b.T, c, odds, prior.log_sink)
 
     def objective(x: Float) -> tuple[float, Float]:
-        g, h, _ = parts(x)
-        found = data.evaluate(parameters(x))
-        slope = np.concatenate([(found.B.T * prior.width).ravel() + g, found.a + penalty * h, found.c])
+        found, slope = data.evaluate(parameters(x)), np.empty_like(x)
+        (g, h, _), (of_g, of_h, of_c) = parts(x), parts(slope)
+        np.multiply(found.B.T, prior.width, out=of_g.reshape(V, m))
+        of_g += g
+        np.add(found.a, penalty * h, out=of_h)
+        of_c[:] = found.c
         return found.loss + 0.5 * float(np.dot(g, g)) + 0.5 * penalty * float(np.dot(h, h)), slope
 
     bend = curvature_of(prior, seen)
-    hessian = np.concatenate([bend.values.ravel(), bend.attention, np.full_like(odds, bend.intercept)])
-    method = LBFGS(objective, 1 / hessian, _PAIRS, tolerance, patience=2, floor=_FLOOR)
+    inverse = np.concatenate([bend.values.ravel(), bend.attention, np.full_like(odds, bend.intercept)])
+    np.reciprocal(inverse, out=inverse)
+    method = LBFGS(objective, inverse, _PAIRS, tolerance, patience=2, floor=_FLOOR, resume=resume)
     presence = seen.presence
-    del seen, bend, hessian
-    if resumed is None:
-        start = np.concatenate([np.zeros(V * (m + 1), odds.dtype), odds])
-        outcome = run(method, start, max_iter, watch)
-    else:
-        state, steps = resumed
-        outcome = go_on(method, state, max_iter, watch, steps)
+    del seen, bend
+    start = np.zeros(V * (m + 1) + m, odds.dtype)
+    start[-m:] = odds
+    outcome = run(method, start, max_iter, watch, steps)
     used = min(_AVERAGED, max(1, (outcome.steps + 1) // 2))  # nothing of the first half of a short run
     theta = parameters(outcome.state.mean_of_last(used))
     return Trained(theta, outcome.status, outcome.steps, outcome.state.value, presence), prior.threshold

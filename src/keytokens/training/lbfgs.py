@@ -56,8 +56,11 @@ class LBFGS:
     patience: int = 1  # ... this many times in a row
     floor: float = 0.0  # below this share of the objective at the start, it is taken to be as large as that
     most_halvings: int = 30
+    resume: Callable[[], LBFGSState] | None = None  # gives the state of an earlier run, where this one goes on
 
     def init(self, start: Vector) -> LBFGSState:
+        if self.resume is not None:
+            return self.resume()
         start = start if isinstance(start, np.ndarray) and start.dtype.kind == "f" else _read(start)
         if start.shape != np.shape(self.inverse_hessian) or not np.isfinite(start).all():
             size = f"a finite start for each of the {np.size(self.inverse_hessian)} entries of the diagonal"
@@ -73,23 +76,26 @@ class LBFGS:
         return Status.STALLED if state.stalled else None
 
     def step(self, state: LBFGSState) -> LBFGSState:
-        direction = self._direction(state)
+        remembers, direction = bool(state.pairs), self._direction(state)
         slope = float(np.dot(direction, state.gradient))
         if slope >= 0:  # rounding has spoilt the memory: begin again from the diagonal
-            return self.step(replace(state, pairs=[])) if state.pairs else replace(state, stalled=True)
+            return self.step(replace(state, pairs=[])) if remembers else replace(state, stalled=True)
+        if len(state.pairs) == self.memory:
+            del state.pairs[0]  # nobody needs it any more: with 20 classes, a tenth of the memory of a fit
         # the diagonal knows the shape, not the size: the first step may promise at most a twentieth of the objective
-        length = 1.0 if state.pairs else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
+        length = 1.0 if remembers else min(1.0, 0.05 * abs(state.value) / -slope) or 1.0
         for number in range(self.most_halvings):
             theta = state.theta + length * direction
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
-                pair = _pair(theta - state.theta, gradient - state.gradient)
+                direction *= length
+                pair = _pair(direction, gradient - state.gradient)
                 small = state.value - value <= self.tolerance * max(abs(value), self.floor * abs(state.first))
                 return LBFGSState(
                     theta=theta,
                     value=value,
                     gradient=gradient,
-                    pairs=[*state.pairs, pair][-self.memory :],
+                    pairs=[*state.pairs, pair],
                     evaluations=state.evaluations + number + 1,
                     first=state.first,
                     small_steps=state.small_steps + 1 if small else 0,
@@ -97,7 +103,7 @@ class LBFGS:
             length *= _NEARER
         # no descent along this direction: once more along the plain one
         evaluations = state.evaluations + self.most_halvings
-        return replace(state, pairs=[], stalled=not state.pairs, evaluations=evaluations)
+        return replace(state, pairs=[], stalled=not remembers, evaluations=evaluations)
 
     def _direction(self, state: LBFGSState) -> Vector:
         """-H gradient, H being the diagonal corrected by the pairs: the two loops of the textbook."""

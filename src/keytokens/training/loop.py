@@ -61,8 +61,9 @@ def run(
     start: Start_contra,
     max_steps: int,
     watch: Callable[[State], None] | None = None,
+    steps: int = 0,
 ) -> Outcome[State]:
-    """Run a method; `watch` sees every state, the first one included.
+    """Run a method; `watch` sees every state, the first one included, and `steps` were made by an earlier run.
 
     >>> class Halving:
     ...     def init(self, start): return start
@@ -81,17 +82,7 @@ def run(
     check_number("run", "max_steps", max_steps, 0, whole=True)
     if watch is not None and not callable(watch):
         raise refusal("run", "watch", "be a function of a state or None", watch)
-    return go_on(method, method.init(start), max_steps, watch)
-
-
-def go_on(
-    method: Method[Start_contra, State],
-    state: State,
-    max_steps: int,
-    watch: Callable[[State], None] | None = None,
-    steps: int = 0,
-) -> Outcome[State]:
-    """The rest of a run that is in some state after so many steps."""
+    state = method.init(start)
     while True:
         if watch is not None:
             watch(state)

@@ -1,24 +1,17 @@
-"""What every estimator's `fit` does besides training: weights of classes, and a bar for those who wait."""
+"""Weights of documents and classes, and a refusal of fits that are too large for the machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from ..base.bar import Bar
 from ..base.checks import Seen
 from ..base.errors import refusal
-from ..base.threads import memory
+from ..base.memory import memory
 from ..model.blocks import Float
-
-Tick = Callable[[float], None]
-_listener: ContextVar[Tick | None] = ContextVar("listener", default=None)
 
 
 def class_weighted(rule: Any, y: NDArray[Any], weight: Float) -> Float:
@@ -59,30 +52,3 @@ def check_memory(owner: str, n_classes: int, n_tokens: int, n_documents: int, it
         seen = Seen(f"{sizes}, which take {least / 1e9:,.0f} GB")
         cure = "merge classes, or keep fewer tokens"
         raise refusal(owner, "the model", f"fit into the {memory() / 1e9:,.0f} GB of this machine", seen, cure)
-
-
-@contextmanager
-def listening(tick: Tick) -> Iterator[None]:
-    """Have every fit inside, of this thread, call `tick` with its objective after each step."""
-    before = _listener.set(tick)
-    try:
-        yield
-    finally:
-        _listener.reset(before)
-
-
-@contextmanager
-def progress(verbose: int) -> Iterator[Tick]:
-    """A function to call with the objective after each step; a bar on stderr (1: on a terminal only, 2: always)."""
-    listener = _listener.get() or (lambda value: None)
-    if not verbose:
-        yield listener
-        return
-    with Bar(desc="training", unit="step", disable=None if verbose == 1 else False, leave=False) as bar:
-
-        def tick(value: float) -> None:
-            listener(value)
-            bar.set_postfix(objective=f"{value:.6g}", refresh=False)
-            bar.update()
-
-        yield tick

@@ -1,7 +1,4 @@
-"""What the commands share: their options, and how they speak.
-
-What the commands share that go through a table of any size: progress, and one JSON document that is long.
-"""
+"""What the commands share: options, how they speak and save, and long JSON documents of tables of any size."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ...base.bar import Bar
 from ...base.checks import Seen
 from ...base.errors import InputError, OutputError, refusal, shorten
 from ...base.files import check_output
+from ...base.progress import Bar
 from ...estimators.tuning import LEAST_BYTES
 from ...io.table import Table
 from ..jobs import Watcher

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ...base.bar import Bar
 from ...base.files import check_output, write_whole
+from ...base.progress import Bar
 from ...lab.claims.claim import Verdict, claims
 from ...lab.claims.claim import verify as verify_claims
 from ...lab.claims.page import verdicts_page

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import DataError, InputError, KeyTokensError, MissingExtra
+from ...base.progress import listening
 from ...estimators.text import KeyTokenClassifier
 from ...io.reading import read_table
 from ...io.sources import opened
 from ...io.table import guess_columns
-from ...training.weights import listening
 from ..explorer.page import explorer_parts
 from ..jobs import Fit, FitJob, Watcher, fit_table
 from .models import write_page

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keytokens.base.bar import Bar
+from keytokens.base.progress import Bar
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
