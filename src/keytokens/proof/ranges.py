@@ -165,11 +165,24 @@ def _log_sum(log_weight: FloatArray) -> float:
 
 
 def range_keeping(votes: Votes, kept: Sequence[int] | IntArray) -> FloatArray:
-    """(R, 2) least and greatest margin over the rivals, over all sub-documents that contain the tokens `kept`.
+    """Find the range of the margins over all sub-documents that contain some tokens.
 
     The greatest: add the other tokens in order of decreasing value while the value exceeds the mean so far; the least
-    likewise from below. Without a sink `kept` must hold a token.
+    likewise from below.
 
+    Parameters
+    ----------
+    votes : Votes
+    kept : sequence of int
+        The tokens; at least one, if there is no sink.
+
+    Returns
+    -------
+    (R, 2) array
+        Least and greatest margin over each rival.
+
+    Examples
+    --------
     >>> range_keeping(Votes.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [0]).tolist()
     [[-1.0, 2.0]]
     """
@@ -212,13 +225,25 @@ def _highest(items: Items, held: BoolArray, sign: float) -> float:
 
 
 def ranges_deleting(votes: Votes, sizes: Sequence[int]) -> FloatArray:
-    """(len(sizes), R, 2) least and greatest margin when at most m tokens are deleted, for each m of `sizes`.
+    """Find the range of the margins when at most m tokens are deleted, for several m; without a sink one token stays.
 
-    The sizes must not decrease. Without a sink one token stays. Dinkelbach: for a guess of the greatest mean, delete
-    the at most m tokens with the most negative W_s (m_s - guess). The mean of the rest is the next guess, until it
-    grows no more. This is exact, since at the true value nothing can be gained. What m tokens reach, more tokens reach
-    too: each answer is the first guess of the next.
+    Dinkelbach: for a guess of the greatest mean, delete the at most m tokens with the most negative W_s (m_s - guess).
+    The mean of the rest is the next guess, until it grows no more. This is exact, since at the true value nothing can
+    be gained. What m tokens reach, more tokens reach too: each answer is the first guess of the next.
 
+    Parameters
+    ----------
+    votes : Votes
+    sizes : sequence of int
+        The numbers m, not decreasing.
+
+    Returns
+    -------
+    (len(sizes), R, 2) array
+        Least and greatest margin over each rival.
+
+    Examples
+    --------
     >>> ranges_deleting(Votes.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [1]).tolist()
     [[[-1.0, 2.0]]]
     """
@@ -240,7 +265,10 @@ def ranges_deleting(votes: Votes, sizes: Sequence[int]) -> FloatArray:
 
 
 def _climb_side_by_side(items: Items, sizes: Sequence[int]) -> FloatArray:
-    """(len(sizes), 2): the same climb for both ends and all sizes at once, where weights differ little."""
+    """(len(sizes), 2): the same climb for both ends and all sizes at once, where weights differ little.
+
+    It halves the time of `deleting` in a certificate: .30 to .15 ms for an IMDB review.
+    """
     weight, value = items.weight, items.value
     free = len(value) - items.sink
     sign = np.repeat([-1.0, 1.0], len(sizes))[:, None]
@@ -308,11 +336,22 @@ def drop(votes: Votes, kept: Sequence[int] | IntArray) -> Drop:
 
 
 def probability_range(margins: ArrayLike) -> tuple[float, float]:
-    """Range of the probability of the label from the (R, 2) ranges of its margins.
+    """Turn ranges of margins into the range of the probability of the label.
 
-    P_y = 1 / (1 + sum_k exp(-margin_k)) grows with every margin: exact for two classes; for more a sound bound, since
-    the margins need not reach their ends together.
+    P_y = 1 / (1 + sum_k exp(-margin_k)) grows with every margin.
 
+    Parameters
+    ----------
+    margins : (R, 2) array-like
+
+    Returns
+    -------
+    tuple of float
+        Least and greatest probability: exact for two classes; for more they bound the truth, since the margins need
+        not reach their ends together.
+
+    Examples
+    --------
     >>> probability_range([[0.0, 0.0]])
     (0.5, 0.5)
     """

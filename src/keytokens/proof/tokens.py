@@ -204,10 +204,20 @@ def _hangs(required: Requirement, kept: Sequence[int]) -> bool:
 
 
 def sufficient(votes: Votes) -> ProvedSet:
-    """Fewest tokens that fix the label: every sub-document that still has them all keeps it.
+    """Find the fewest tokens that fix the label: every sub-document that still has them all keeps it.
 
-    At least one token, because an empty document has no score; with a sink it has one, and the set may be empty.
+    Parameters
+    ----------
+    votes : Votes
 
+    Returns
+    -------
+    ProvedSet
+        At least one token, because an empty document has no score; with a sink it has one, and the set may be empty.
+        A minimum with two classes, else subset-minimal at least.
+
+    Examples
+    --------
     >>> sufficient(Votes.of([0.0] * 4, [[0, 3], [0, 2], [0, 2], [0, -4]], label=1)).indices
     (0, 1)
     """
@@ -219,11 +229,21 @@ def sufficient(votes: Votes) -> ProvedSet:
 
 
 def flip(votes: Votes) -> ProvedSet:
-    """Fewest tokens whose deletion changes the label; without a sink at least one token must stay.
+    """Find the fewest tokens whose deletion changes the label; without a sink at least one token must stay.
 
-    The label changes iff some rival wins, so the smallest of the two-class minima is the minimum. The label that
-    results may still be a third class: `label_after` is read off the remainder.
+    The label changes iff some rival wins, so the smallest of the two-class minima is the minimum.
 
+    Parameters
+    ----------
+    votes : Votes
+
+    Returns
+    -------
+    ProvedSet
+        A minimum, or status "none". `label_after` is read off the remainder: it may be a third class.
+
+    Examples
+    --------
     >>> flip(Votes.of([0.0] * 4, [[0, 3], [0, 2], [0, 2], [0, -4]], label=1)).indices
     (0,)
     """

@@ -207,7 +207,7 @@ def _pair(votes: Votes, rival: int) -> Pair:
     log_weight, margins = votes.with_sink
     margin = margins[:, rival]
     size = log_weight + log_abs(margin)
-    h = _relative_votes(log_weight, margin, size)
+    h = relative_votes(log_weight, margin, size)
     against = -math.fsum(h[h < 0].tolist())
     given = max(float(h[-1]), 0.0) if votes.has_sink else 0.0
     supporters = (h[: votes.tokens] > 0).nonzero()[0]
@@ -215,18 +215,13 @@ def _pair(votes: Votes, rival: int) -> Pair:
     return Pair(order, h[order], given, against, bool(votes.strict[rival]), votes.has_sink, votes.tokens)
 
 
-def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
-    """h_s = W_s m_s up to one positive factor, with every sign kept.
+def relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray) -> FloatArray:
+    """h_s = W_s m_s up to one positive factor, with every sign kept; `size` is log |h_s|.
 
     Near the scale the vote is the product m_s e^{...}, so that integer votes of equal weight stay integers; beyond
     e^300 only the log size counts, cut to [-690, 600], which changes no comparison with a sum of opponents that
     contains the scale itself.
     """
-    return _relative_votes(log_weight, margin, log_weight + log_abs(margin))
-
-
-def _relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray) -> FloatArray:
-    """The same where log |h_s| is known."""
     if not len(size):
         return np.zeros(0)
     opposed = np.where(margin < 0, size, -math.inf)
@@ -246,8 +241,20 @@ def _relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray
 
 
 def label_of(votes: Votes) -> int:
-    """Class of a document: the one with the largest score, the lowest index among equals.
+    """Find the class of a document: the one with the largest score, the lowest index among equals.
 
+    Parameters
+    ----------
+    votes : Votes
+        For whichever label.
+
+    Returns
+    -------
+    int
+        A class index.
+
+    Notes
+    -----
     Each lead f_k - f_y is taken as sign and logarithm, so that no vote underflows.
     """
     leads = [_lead(votes, r) for r in range(len(votes.rivals))]

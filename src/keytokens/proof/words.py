@@ -28,9 +28,17 @@ ROUNDS = 10  # how often shares are moved to raise the lower bound
 
 
 def flip_words(phrase: Phrase) -> ProvedSet:
-    """Fewest words to mask so that the label changes; without a sink a known n-gram must survive.
+    """Find the fewest words to mask so that the label changes; without a sink a known n-gram must survive.
 
-    The label changes iff some rival wins: the smallest answer over the rivals, each exact or between bounds.
+    Parameters
+    ----------
+    phrase : Phrase
+
+    Returns
+    -------
+    ProvedSet
+        The label changes iff some rival wins: this is the smallest answer over the rivals. Status "minimum", "bounds"
+        (empty where no mask was found) or "none".
     """
     if phrase.order == 1:
         return _from_occurrences(phrase, flip_occurrences(phrase.votes, phrase.occurrences, phrase.counts))
@@ -125,10 +133,21 @@ def _shorter(one: tuple[int, ...] | None, other: tuple[int, ...] | None) -> tupl
 
 
 def sufficient_words(phrase: Phrase) -> ProvedSet:
-    """Fewest words to keep so that no masking of the others changes the label.
+    """Find the fewest words to keep so that no masking of the others changes the label.
 
-    Without a sink they must spell a known n-gram by themselves. Words that spell a sufficient set of occurrences do;
-    from these drop what is not needed. Below: for each rival the minimum against the optimistic program.
+    Parameters
+    ----------
+    phrase : Phrase
+
+    Returns
+    -------
+    ProvedSet
+        Without a sink the words spell a known n-gram by themselves. Status "minimum", "subset-minimal" or "bounds".
+
+    Notes
+    -----
+    Words that spell a sufficient set of occurrences fix the label; those that are not needed are dropped. The lower
+    bound is, over the rivals, the minimum against the optimistic program.
     """
     if not len(phrase.first) and not phrase.votes.has_sink:
         return NOTHING
