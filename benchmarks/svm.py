@@ -30,7 +30,7 @@ from benchmarks.measure import (
     with_range,
     write_csv,
 )
-from keytokens.lab.svm import MarginProblem, MarginSolution, solve
+from keytokens.lab.svm import MarginProblem, Solution, solve
 
 Case = tuple[int, int, int]  # inputs, tokens of each, d
 Run = dict[str, float]
@@ -61,7 +61,7 @@ def separable(n: int, T: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.nda
 
 # The contenders: what is prepared before the clock starts, and the solve that is timed -------------------------------
 
-Solve = Callable[[], MarginSolution]
+Solve = Callable[[], Solution]
 
 
 def by_keytokens(problem: MarginProblem) -> Solve:
@@ -77,9 +77,9 @@ def by_cvxopt(problem: MarginProblem, tolerance: float | None = None) -> Solve:
     P, q = matrix(np.eye(problem.dim)), matrix(np.zeros(problem.dim))
     G, h = matrix(-_all_rows(problem)), matrix(-problem.b)
 
-    def run() -> MarginSolution:
+    def run() -> Solution:
         found = solvers.qp(P, q, G, h, options=options)
-        return MarginSolution(problem, np.array(found["x"]).ravel(), np.array(found["z"]).ravel(), np.zeros(0))
+        return Solution(problem, np.array(found["x"]).ravel(), np.array(found["z"]).ravel(), np.zeros(0))
 
     return run
 
@@ -90,9 +90,9 @@ def by_quadprog(problem: MarginProblem) -> Solve:
 
     G, a, C = np.eye(problem.dim), np.zeros(problem.dim), np.asfortranarray(_all_rows(problem).T)
 
-    def run() -> MarginSolution:
+    def run() -> Solution:
         found = solve_qp(G, a, C, problem.b)
-        return MarginSolution(problem, found[0], found[4], np.zeros(0))
+        return Solution(problem, found[0], found[4], np.zeros(0))
 
     return run
 

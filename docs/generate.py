@@ -1,4 +1,4 @@
-"""The pages that are made, not written: one a claim, one a shelf of the package, the notation, figures, the gallery.
+"""The pages that are made, not written: one a claim, one a shelf of the package, figures, the gallery.
 
 `conf.py` runs `write` before Sphinx reads anything. Everything lands in docs/generated and is made anew each time, so
 a page says what the code says today: theorems are judged, figures computed and checked, while the site is built.
@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from importlib import import_module
 from itertools import groupby
 from operator import itemgetter
@@ -21,7 +20,6 @@ from typing import Any
 
 from keytokens.lab.claims import Claim, Verdict, claims
 from keytokens.lab.claims.claim import judge
-from keytokens.lab.notation import SYMBOLS
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -93,14 +91,7 @@ def pages(judged: Callable[[Claim[Any]], Verdict]) -> dict[str, str]:
     found["theory/index.md"] = theory_index(every)
     found.update({f"reference/{shelf}.md": shelf_page(shelf) for shelf in SHELVES})
     found["reference/index.md"] = reference_index()
-    found["notation.md"] = notation_page()
     return found
-
-
-def notation_page() -> str:
-    rows = [f"| `{letter}` | {plain(meaning)} |" for letter, meaning in SYMBOLS.items()]
-    head = "# Notation\n\nOne letter, one meaning: in code, pages, axes and messages.\n"
-    return "\n".join([head, "| letter | meaning |", "|---|---|", *rows, ""])
 
 
 def _put(path: Path, text: str) -> None:
@@ -133,7 +124,7 @@ def claim_page(claim: Claim[Any], verdict: Verdict) -> str:
         parts += ["## Where a hypothesis is dropped, it fails", "\n".join(map(_counter, claim.counters))]
     if claim.notes:
         parts += ["## Notes", plain(claim.notes)]
-    return "\n\n".join([*parts, "## The code", *_code(claim)]) + "\n"
+    return "\n\n".join([*parts, "## The code", _code(claim)]) + "\n"
 
 
 def _verdict(claim: Claim[Any], verdict: Verdict) -> str:
@@ -150,14 +141,10 @@ def _counter(counter: Any) -> str:
     return f"- Without *{plain(counter.without)}*: {plain(counter.says)}."
 
 
-def _code(claim: Claim[Any]) -> Iterator[str]:
-    file, first, last = definition(claim)
-    yield _included(file, first, last)
-    excess = inspect.unwrap(claim.excess)
-    if inspect.isfunction(excess) and excess.__name__ != "<lambda>":
-        lines, start = inspect.getsourcelines(excess)
-        yield "The excess, which must not exceed the tolerance:"
-        yield _included(Path(inspect.getfile(excess)), start, start + len(lines) - 1)
+def _code(claim: Claim[Any]) -> str:
+    """The function that computes the excess, with the decorator that states the claim: included, not copied."""
+    lines, start = inspect.getsourcelines(claim.excess)
+    return _included(Path(inspect.getfile(claim.excess)), start, start + len(lines) - 1)
 
 
 def _included(file: Path, first: int, last: int) -> str:
@@ -166,33 +153,14 @@ def _included(file: Path, first: int, last: int) -> str:
     return f"`{where}`, from line {first}:\n\n```{{literalinclude}} /../{where}\n{options}\n```"
 
 
-def definition(claim: Claim[Any]) -> tuple[Path, int, int]:
-    """File, first and last line of the expression `Claim(id=...)` that made a claim."""
-    return _definitions()[claim.id]
-
-
-@cache
-def _definitions() -> dict[str, tuple[Path, int, int]]:
-    found = {}
-    for file in sorted((ROOT / "src/keytokens/lab/claims").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.Call):
-                found.update({id: (file, node.lineno, node.end_lineno or node.lineno) for id in _ids(node)})
-    return found
-
-
-def _ids(call: ast.Call) -> list[str]:
-    return [str(k.value.value) for k in call.keywords if k.arg == "id" and isinstance(k.value, ast.Constant)]
-
-
 def theory_index(every: list[Claim[Any]]) -> str:
     parts = [
         "# Theorems",
         "Each page holds one claim: what it says, what it supposes, the code that runs it, and a verdict on a few "
         "instances, made when the page was. `keytokens verify` runs them all, on more instances. What a verdict means, "
         "and how a claim can fail, is in [theorems that run](../../theory.md); the story that they tell is in "
-        "[from counts to margins](../../understand/from-counts-to-margins.md), all letters are in "
-        "[the notation](../notation.md).",
+        "[from counts to margins](../../understand/from-counts-to-margins.md), all letters and words are in "
+        "[the glossary](../../glossary.md).",
     ]
     for family, title in FAMILIES.items():
         mine = sorted((claim for claim in every if claim.id.startswith(f"{family}.")), key=_numbered)

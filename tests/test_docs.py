@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import pkgutil
 import re
-import sys
-from functools import cache
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from types import ModuleType
 
 import pytest
 
 import keytokens
 from keytokens.lab.claims import Claim, Hypothesis, Verdict, claims
 from keytokens.lab.claims.claim import judge
-from keytokens.lab.notation import SYMBOLS
 
+from .conftest import script
 from .test_layers import RANK
 
 DOCS = Path(__file__).parent.parent / "docs"
+generate = script(DOCS / "generate.py")
 # Shelves for those who work on the package itself; the others have a page.
 INNER = {"app", "base", "estimators", "lab", "model", "training"}
 # Constants.
@@ -36,20 +33,6 @@ WITH_EXAMPLES = [
 ]
 
 
-@cache
-def module(name: str) -> ModuleType:
-    """docs/NAME.py, which stands in no package."""
-    if str(DOCS) not in sys.path:
-        sys.path.insert(0, str(DOCS))
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[name] = loaded
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
 def unjudged(claim: Claim) -> Verdict:
     return Verdict(claim.id, claim.says, claim.source, 3, 3, 0, 0.0, claim.tolerance, 0.0)
 
@@ -57,7 +40,7 @@ def unjudged(claim: Claim) -> Verdict:
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
     """The generated pages, without the work of judging each claim."""
-    return {f"generated/{name}": text for name, text in module("generate").pages(unjudged).items()}
+    return {f"generated/{name}": text for name, text in generate.pages(unjudged).items()}
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +101,13 @@ def test_every_claim_has_a_page_with_its_code(made):
     index = made["generated/theory/index.md"]
     for claim in claims():
         page = made[f"generated/theory/{claim.id}.md"]
-        assert module("generate").plain(claim.says) in page
-        assert all(module("generate").plain(hypothesis.says) in page for hypothesis in claim.hypotheses)
+        assert generate.plain(claim.says) in page
+        assert all(generate.plain(hypothesis.says) in page for hypothesis in claim.hypotheses)
         assert f"({claim.id}.md)" in index
-        file, first, last = module("generate").definition(claim)
-        assert f'id="{claim.id}"' in "\n".join(file.read_text("utf-8").splitlines()[first - 1 : last])
-        assert "{literalinclude}" in page
+        file, first, last = re.findall(r"{literalinclude} /\.\./(.*)\n:language: python\n:lines: (\d+)-(\d+)", page)[0]
+        code = (DOCS.parent / file).read_text("utf-8").splitlines()[int(first) - 1 : int(last)]
+        assert code[:2] == ["@claim(", f'    "{claim.id}",']
+        assert any(line.startswith("def ") for line in code)
 
 
 def test_what_is_derived_here_says_why_it_holds(made):
@@ -135,7 +119,6 @@ def test_what_is_derived_here_says_why_it_holds(made):
 
 
 def test_a_page_shows_the_verdict_of_today():
-    generate = module("generate")
     (claim,) = claims(["kt.flip"])
     page = generate.claim_page(claim, generate.quick(claim))
     assert "**holds**" in page
@@ -146,7 +129,6 @@ def test_a_page_shows_the_verdict_of_today():
 
 
 def test_a_claim_that_few_instances_do_not_settle_gets_as_many_as_it_asks_for(monkeypatch):
-    generate = module("generate")
     large = Hypothesis("x is above 0.3", lambda x: x > 0.3)
     usual = {"id": "x.square", "says": "", "source": "", "tolerance": 0, "seeds": 60, "draw": lambda rng: rng.random()}
     right = Claim(**usual, hypotheses=(large,), excess=lambda x: -x * x)
@@ -158,19 +140,18 @@ def test_a_claim_that_few_instances_do_not_settle_gets_as_many_as_it_asks_for(mo
 
 
 def test_every_public_name_is_in_the_reference(made):
-    generate = module("generate")
     shelves = {f"keytokens.{found.name}" for found in pkgutil.iter_modules(keytokens.__path__) if found.ispkg}
     assert shelves - set(generate.SHELVES) == {f"keytokens.{name}" for name in INNER}, "a package without a page"
     for shelf in generate.SHELVES:
         page = made[f"generated/reference/{shelf}.md"]
-        for name in module("generate").public(shelf):
+        for name in generate.public(shelf):
             assert re.search(rf"^\.\. (auto\w+|py:data):: {re.escape(name)}$", page, re.M), f"{shelf}.{name}"
 
 
 @pytest.mark.parametrize("shelf", WITH_EXAMPLES)
 def test_every_public_name_has_an_example(shelf):
     """In its docstring, or in that of one of its methods; the examples themselves run as doctests."""
-    for name in set(module("generate").public(shelf)) - NEED_NO_EXAMPLE:
+    for name in set(generate.public(shelf)) - NEED_NO_EXAMPLE:
         thing = getattr(import_module(shelf), name)
         own = [thing, *vars(thing).values()] if isinstance(thing, type) else [thing]
         assert any(">>>" in (getattr(part, "__doc__", None) or "") for part in own), f"{shelf}.{name} has no example"
@@ -179,9 +160,9 @@ def test_every_public_name_has_an_example(shelf):
 def test_the_other_public_names_are_in_the_example_of_their_shelf(made):
     """`test_readme` runs these examples."""
     written = (DOCS / "shelves.md").read_text("utf-8")
-    for shelf in set(module("generate").SHELVES) - set(WITH_EXAMPLES):
+    for shelf in set(generate.SHELVES) - set(WITH_EXAMPLES):
         example = written.partition(f"<!-- {shelf} -->")[2].partition("<!-- end -->")[0]
-        for name in module("generate").public(shelf):
+        for name in generate.public(shelf):
             assert re.search(rf"\b{name}\b", example), f"{shelf}.{name} is in no example"
         assert f":start-after: <!-- {shelf} -->" in made[f"generated/reference/{shelf}.md"]
 
@@ -193,46 +174,36 @@ def test_the_architecture_page_has_the_rooms():
     assert set(rooms) == {name for name in RANK if not name.startswith("_")}
 
 
-def test_the_letters_are_those_of_the_code(made):
-    for letter in SYMBOLS:
-        assert f"| `{letter}` |" in made["generated/notation.md"]
-    rows = [line for line in made["generated/notation.md"].splitlines() if line.startswith("| ")]
+def test_the_glossary_has_one_meaning_a_word():
+    rows = [line for line in (DOCS / "glossary.md").read_text("utf-8").splitlines() if line.startswith("| ")]
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 3 for row in rows), "a bar in a meaning ends its cell"
+    names = [row.split(" | ")[0] for row in rows]
+    words, letters = names[1 : names.index("| letter")], names[names.index("| letter") + 1 :]
+    assert words == sorted(set(words))
+    assert len(letters) == len(set(letters)) > 20
 
 
 def test_the_figures_of_the_pages_are_drawn(site):
     included = {name for text in site.values() for name in re.findall(r"generated/figures/([\w-]+)\.txt", text)}
-    assert included == set(module("generate").FIGURES)
+    assert included == set(generate.FIGURES)
 
 
 def test_the_configuration_reads_without_sphinx_and_fetches_nothing():
-    conf = module("conf")
+    conf = script(DOCS / "conf.py")
     assert conf.release == keytokens.__version__
     assert not any("intersphinx" in name or "mathjax" in name for name in conf.extensions)
 
 
 def test_the_helpers_do_what_their_examples_say():
-    found = doctest.testmod(module("generate"))
+    found = doctest.testmod(generate)
     assert found.attempted
     assert not found.failed
 
 
 def test_docstrings_become_plain_words():
-    lines = [
-        "|p|_q of `p_1`.",
-        "",
-        "a     b",
-        "  c",
-        ">>> 1",
-        "1",
-        "",
-        "Parameters",
-        "----------",
-        "x : int",
-        "    |x|",
-        "",
-    ]
-    assert module("generate").restructured(lines) == [
+    lines = ["|p|_q of `p_1`.", "", "a     b", "  c", ">>> 1", "1", ""]
+    lines += ["Parameters", "----------", "x : int", "    |x|", ""]
+    assert generate.restructured(lines) == [
         *(r"\|p\|\_q of ``p_1``.", ""),
         *("::", "", "   a     b", "     c", ""),
         *(">>> 1", "1", ""),
@@ -241,7 +212,6 @@ def test_docstrings_become_plain_words():
 
 
 def test_an_example_gets_a_title():
-    titled = module("generate").titled
     source = '"""\nWhy?\n====\n\nSo.\n"""\nprint(1)\n'
-    assert titled(source) == source
-    assert titled('"""Why?\n\nSo."""\nprint(1)\n') == 'r"""Why?\n====\n\nSo.\n"""\nprint(1)\n'
+    assert generate.titled(source) == source
+    assert generate.titled('"""Why?\n\nSo."""\nprint(1)\n') == 'r"""Why?\n====\n\nSo.\n"""\nprint(1)\n'

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
@@ -17,22 +15,14 @@ from packaging.utils import canonicalize_name
 
 import keytokens
 
+from .conftest import script
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # SPDX names. What is not here is refused until somebody has read it.
-PERMISSIVE = {
-    "0BSD",
-    "Apache-2.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "CC0-1.0",
-    "ISC",
-    "MIT",
-    "MIT-CMU",
-    "PSF-2.0",
-    "Zlib",
-}
+PERMISSIVE = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-CMU", "PSF-2.0"}
+PERMISSIVE |= {"Zlib"}
 # The same in the words of older metadata: a classifier, or a line of its own.
 SPELLED = {
     "Apache License, Version 2.0": "Apache-2.0",
@@ -46,16 +36,6 @@ SPELLED = {
 }
 # Beyond the list, by package and with a reason.
 EXCEPTIONS = {"tqdm": {"MPL-2.0"}}  # asks for its own files only, and we neither change nor ship them
-
-
-def tool(name: str) -> ModuleType:
-    """A script of tools/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 # Licences ------------------------------------------------------------------------------------------------------------
@@ -167,22 +147,11 @@ def test_citation():
     assert f"  - name: {PROJECT['authors'][0]['name']}" in lines
 
 
-@pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "changes/README.md"])
-def test_links_and_targets(name):
-    page = ROOT / name
-    text = page.read_text("utf-8")
-    for link in re.findall(r"\]\(([^)#]+)", text):
-        assert link.startswith("http") or (page.parent / link).exists(), f"{name} links to {link}, which is not there"
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    for target in re.findall(r"\bmake ([a-z-]+)", " ".join(re.findall(r"`[^`]+`|^make .*", text, re.M))):
-        assert re.search(rf"^{target}:", makefile, re.M), f"{name}: the Makefile has no target {target}"
-
-
 # The change log ------------------------------------------------------------------------------------------------------
 
 
 def test_fragments_of_the_change_log(tmp_path):
-    changes = tool("changes")
+    changes = script(ROOT / "tools" / "changes.py")
     files = changes.fragments(ROOT / "changes")
     assert all(changes.kind_of(file) and file.read_text("utf-8").strip() for file in files)
     (tmp_path / "b.fixed.md").write_text("Two lines\nbecome one.\n", "utf-8")
@@ -202,7 +171,7 @@ def test_fragments_of_the_change_log(tmp_path):
 
 
 def test_an_audit_that_was_not_made_is_not_clean():
-    verdict = tool("audit").verdict
+    verdict = script(ROOT / "tools" / "audit.py").verdict
     clean = {"name": "a", "version": "1", "vulns": []}
     flawed = {"name": "b", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["1.1"]}]}
     skipped = {"name": "c", "skip_reason": "not found"}
@@ -228,6 +197,7 @@ HEAVY = {"dask", "distributed", "fastapi", "matplotlib", "starlette", "uvicorn"}
     [
         ("import keytokens", HEAVY | {"numpy", "pandas", "pyarrow", "rich", "scipy", "sklearn", "tqdm", "typer"}),
         ("import keytokens; keytokens.load", HEAVY | {"typer"}),
+        ("import keytokens; keytokens.KeyTokenClassifier", HEAVY | {"torch", "typer"}),
         ("import keytokens; keytokens.BagClassifier; keytokens.autotune", HEAVY | {"typer"}),
         ("import keytokens.app.cli.app", HEAVY),
     ],

@@ -12,7 +12,8 @@ import pytest
 import keytokens as kt
 import keytokens.estimators.streaming
 from keytokens.app.cli.app import run
-from keytokens.app.jobs import _held_out
+from keytokens.app.jobs import FitJob, Watcher, fit_table
+from keytokens.estimators.holdout import is_held_out
 from keytokens.estimators.streaming import Workplace
 from keytokens.io import read_table, write_table
 
@@ -159,7 +160,7 @@ def test_what_a_budget_drops_is_said(here, capsys, monkeypatch):
 
 def test_a_held_out_text_too_long_for_the_budget_is_found_before_training(here, capsys, monkeypatch):
     texts, labels = reviews(240)
-    texts[int(np.flatnonzero(_held_out(0, 240, 0.2, 0))[0])] = "a " * 5_000_000
+    texts[int(np.flatnonzero(is_held_out(0, 240, 0.2, 0))[0])] = "a " * 5_000_000
     write_table("long.csv", {"text": texts, "label": labels})
     monkeypatch.setattr(kt.KeyTokenClassifier, "_train", None)
     said = refused_later(capsys, "fit", "long.csv", "-o", "m", "--memory", "500MB", "--threads", "2")
@@ -242,10 +243,37 @@ def test_an_empty_folder(here, capsys):
     assert "nothing: the folder must hold tables" in refused(capsys, "fit", "nothing", "-o", "m")
 
 
-def test_rows_are_held_out_by_their_number_alone():
-    whole = _held_out(0, 10_000, 0.2, seed=0)
-    parts = np.concatenate([_held_out(at, 100, 0.2, seed=0) for at in range(0, 10_000, 100)])
-    assert np.array_equal(whole, parts)
-    assert whole.mean() == pytest.approx(0.2, abs=0.02)
-    assert not np.array_equal(whole, _held_out(0, 10_000, 0.2, seed=1))
-    assert not _held_out(0, 1000, 0.0, seed=0).any()
+@pytest.mark.parametrize("road", [{}, {"memory": 10**9}, {"resume": True}], ids=["memory", "budget", "resume"])
+def test_fit_table_tells_every_stage_and_saves(here, road):
+    """In order: the columns, the classes, the score; and a record of what was fitted that JSON can hold."""
+    heard = []
+
+    class Heard(Watcher):
+        def say(self, line):
+            heard.append(line.split()[0])
+
+        def classes(self, counts):
+            heard.append(dict(counts))
+
+        def stage(self, name):
+            heard.append(name)
+            return super().stage(name)
+
+    done = fit_table(FitJob(data="whole.csv", output=here / "m", **road), Heard())
+    _, labels = reviews(240)
+    classes = {label: labels.count(label) for label in set(labels)}
+    stages = ["scoring", "texts", classes] if road else ["reading", "240", classes, "scoring"]
+    assert heard == [*stages, "accuracy", "training", "writing"]
+    assert numbers_of(here / "m") == (fit_table(FitJob(data="whole.csv", output=here / "n")) and numbers_of(here / "n"))
+    assert json.loads(json.dumps(done.record()))["score"]["texts"] == done.score.texts
+
+
+def test_texts_at_hand_and_texts_that_are_spared(tmp_path):
+    texts, labels = reviews(100)
+    job = FitJob(data=(texts, labels), output=tmp_path / "m", spared=20)
+    done = fit_table(job)
+    assert done.score.texts == 20
+    assert done.columns == {"text": None, "label": None}
+    alone = kt.KeyTokenClassifier().fit(texts[20:], labels[20:])
+    assert done.model.vocabulary_.tokens == alone.vocabulary_.tokens
+    assert np.array_equal(done.model.values_, alone.values_)

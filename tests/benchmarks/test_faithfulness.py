@@ -48,13 +48,7 @@ def test_areas_by_hand():
 
 
 def test_shares_are_rounded_up():
-    assert [bench.items_at(share, 100) for share in bench.SHARES] == [
-        1,
-        5,
-        10,
-        20,
-        50,
-    ]
+    assert [bench.items_at(share, 100) for share in bench.SHARES] == [1, 5, 10, 20, 50]
     assert [bench.items_at(share, 7) for share in bench.SHARES] == [1, 1, 1, 2, 4]
 
 
@@ -223,12 +217,8 @@ def test_tables_go_between_their_comments():
 def test_differences_are_of_the_same_texts():
     lines = [
         {"method": name, "text": text, "sampled": "1", **dict.fromkeys(bench.RANKED, value)}
-        for name, text, value in [
-            ("contributions", "0", "1"),
-            ("contributions", "1", "5"),
-            ("lime", "1", "6"),
-            ("lime", "0", "2"),
-        ]
+        for name, places, values in [("contributions", "01", "15"), ("lime", "10", "62")]
+        for text, value in zip(places, values, strict=True)
     ]
     assert "+1.000 ± 0.000" in bench.drawn(lines, bench.RANKED[:1], ["lime"], "contributions")
     assert "4.000 ± 2.000" in bench.drawn(lines, bench.RANKED[:1], ["lime"])

@@ -1,20 +1,13 @@
 """The benchmarks of max margins and descents run, on small problems: what they measure is not checked here."""
 
-import csv
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import descents, matrix, measure, svm
 
-ROOT = Path(__file__).parents[2]
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+from . import ROOT, rows_of
 
 
 def test_margins_in_fresh_processes(tmp_path, monkeypatch, capsys):

@@ -1,9 +1,11 @@
 """The benchmarks run, on small made-up sets, and count rightly; what they measure is not checked here."""
 
-import csv
+import io
+import json
 import random
+from contextlib import redirect_stdout
+from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ from hypothesis import strategies as st
 
 from benchmarks import (
     accuracy,
+    autotune,
+    bags,
+    beside,
     cost,
     datasets,
     evaluation,
@@ -23,8 +28,11 @@ from benchmarks import (
     synthetic,
     tuning,
 )
+from keytokens import KeyTokenClassifier
 
-ROOT = Path(__file__).parents[2]
+from ..corpus import topics
+from ..estimators.bags.planted import planted
+from . import ROOT, rows_of
 
 FILLER = ["the", "a", "film", "plot", "scene", "and", "with", "was", "very", "quite"]
 
@@ -35,11 +43,6 @@ def made_up(classes: int, size: int = 120) -> tuple[list[str], list[int]]:
     labels = [k % classes for k in range(size)]
     tell = ["awful", "great", "odd"]
     return [" ".join([*rng.choices(FILLER, k=8), tell[label]]) for label in labels], labels
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 # The contenders ------------------------------------------------------------------------------------------------------
@@ -65,8 +68,6 @@ def test_missing_contender_is_named(monkeypatch, capsys):
 
 
 def test_bigrams_stand_apart_only_where_they_are_not_the_default():
-    from keytokens import KeyTokenClassifier
-
     kept = peers.distinct(["keytokens", "keytokens_bigrams", "nbsvm"])
     assert ("keytokens_bigrams" in kept) == (KeyTokenClassifier().ngrams != (1, 2))
     assert peers.distinct(["keytokens_bigrams"]) == ["keytokens_bigrams"]
@@ -116,8 +117,17 @@ def test_classes_made_by_lot_can_be_learnt():
 # Time, memory, size --------------------------------------------------------------------------------------------------
 
 
-def test_costs_in_fresh_processes(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+def test_costs_of_every_run(tmp_path, monkeypatch, capsys):
+    """`test_speed_reads_the_reviews` starts a process of its own; here they are all in this one."""
+
+    def costs(given, module):
+        said = io.StringIO()
+        with redirect_stdout(said):
+            cost.main(given)
+        return json.loads(said.getvalue())
+
+    monkeypatch.setattr(cost, "in_fresh_process", costs)
+    monkeypatch.setattr(cost, "use_processors", lambda: None)
     small = ["--contenders", "keytokens", "nbsvm", "--repeats", "2", "--slow-repeats", "1", "--output", str(tmp_path)]
     scaling.main([*small, "--documents", "60", "--lengths", "5"])
     runs = rows_of(tmp_path / "scaling.csv")
@@ -129,10 +139,28 @@ def test_costs_in_fresh_processes(tmp_path, monkeypatch, capsys):
         ("short", "0", "keytokens", "1"),
         ("length", "5", "keytokens", "1"),
     ]
-    assert all(float(run["fit_s"]) > 0 and float(run["predict_s"]) > 0 and float(run["fit_mb"]) >= 0 for run in runs)
+    assert all(float(run["fit_s"]) > 0 and float(run["predict_s"]) > 0 for run in runs)
     texts, _ = synthetic.short(60)
     assert float(runs[0]["text_mb"]) == sum(map(len, texts)) / 1e6
     assert "length, 1,000 texts of 5 words, round 1, keytokens: fit" in capsys.readouterr().out
+
+
+def test_a_tree_beside_itself(tmp_path, monkeypatch, capsys):
+    once = cache(beside.in_tree)  # the same tree and words: the process need not run again
+    monkeypatch.setattr(beside, "in_tree", lambda source, arguments: once(source, tuple(arguments)))
+    words = ["--cases", "short", "--rounds", "2", "--documents", "400", "--output", str(tmp_path)]
+    beside.main([str(ROOT / "src"), *words])
+    runs = rows_of(tmp_path / "beside.csv")
+    assert [(run["tree"], run["round"]) for run in runs] == [(who, at) for who in ("here", "other") for at in "01"]
+    assert len({run["accuracy"] for run in runs}) == 1
+    assert all(float(run["fit_cpu_s"]) > 0 for run in runs)
+    assert "short" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_no_tree_to_stand_beside(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        beside.main([str(tmp_path)])
+    assert f"expected the folder `src` of another tree, found {tmp_path}" in capsys.readouterr().err
 
 
 def test_speed_reads_the_reviews(tmp_path, monkeypatch):
@@ -146,6 +174,7 @@ def test_speed_reads_the_reviews(tmp_path, monkeypatch):
     (run,) = rows_of(tmp_path / "speed.csv")
     assert run["documents"] == "300"
     assert float(run["whole_size_mb"]) > 0
+    assert float(run["fit_mb"]) >= 0
     assert datasets.load("imdb", 3) == (texts[:3], labels[:3])
 
 
@@ -259,6 +288,17 @@ def test_accuracy_writes_every_fold(tmp_path, monkeypatch, capsys):
     assert "1.0000 ± 0.0000" in capsys.readouterr().out
 
 
+def test_tuning_writes_every_fold(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(autotune, "load", lambda name: topics(80))
+    output = tmp_path / "new" / "autotune.csv"
+    autotune.main(["--sets", "ag_news", "--folds", "2", "--seconds", "0.2", "--output", str(output)])
+    rows = rows_of(output)
+    assert [row["fold"] for row in rows] == ["0", "1"]
+    for row in rows:
+        assert float(row["gain"]) == float(row["tuned_accuracy"]) - float(row["accuracy"])
+    assert "mean gain in accuracy: " in capsys.readouterr().out
+
+
 def test_calibration_error_of_known_cases():
     sure = np.array([[0.0, 1.0], [1.0, 0.0]])
     assert accuracy.calibration_error(sure, np.array([True, True])) == 0
@@ -266,10 +306,11 @@ def test_calibration_error_of_known_cases():
     assert accuracy.calibration_error(np.full((4, 2), 0.5), np.array([True, False, True, False])) == 0
 
 
+@cache
 def noisy_fold(classes: int) -> tuning.Fold:
-    texts, labels = synthetic.of_length(300, 30) if classes == 2 else synthetic.twenty(300)
-    labels = [label % classes for label in labels]
-    return accuracy.fold_of(texts, labels, 0)
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.arange(300) % classes)
+    return accuracy.fold_of(*synthetic.corpus(labels, np.full(300, 30), rng), 0)
 
 
 def test_folds_part_the_texts():
@@ -317,3 +358,27 @@ def test_one_at_a_time_finds_the_best_of_a_sum(worth):
     trials = tuning.one_at_a_time(score, dict.fromkeys(grid, 0), grid)
     assert score(tuning.best(trials)) == sum(map(max, worth))
     assert len(trials) == 1 + 2 * len(worth)
+
+
+# Bags ----------------------------------------------------------------------------------------------------------------
+
+
+def test_musk1(data_folder):
+    """Ten-fold, once: far above what a broken model would give; benchmarks/bags.py measures it in full."""
+    pytest.importorskip("pyarrow")
+    assert bags.measured(bags.fixed({}), *datasets.load_bags("musk1"), 0)["accuracy"] >= 0.86
+
+
+def test_bags_are_measured_and_gone_on_with(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(bags, "load_bags", lambda name: planted(40))
+    asked = ["--sets", "musk1", "--options", "tol=0.01", "--output", str(tmp_path / "new" / "bags.csv")]
+    bags.main([*asked, "--repeats", "1"])
+    first = capsys.readouterr().out.splitlines()
+    assert [line.split(" tol=0.01")[0] for line in first[1:]] == ["musk1    default", "musk1    nested"]
+    chosen = [int(pair.split(": ")[1]) for pair in first[2].split("  ")[-1].split(", ")]
+    assert sum(chosen) == 10 * len(bags.GRID)  # one choice a training part
+    bags.main([*asked, "--repeats", "1"])  # nothing is measured twice: even the seconds are the same
+    assert capsys.readouterr().out.splitlines() == first
+    bags.main([*asked, "--repeats", "2", "--ways", "default"])
+    rows = (tmp_path / "new" / "bags.csv").read_text("utf-8").splitlines()
+    assert [row.split(",")[2] for row in rows] == ["seed", "0", "0", "1"]

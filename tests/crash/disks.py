@@ -16,8 +16,6 @@ from keytokens.base.errors import OutputError
 
 from .phases import Broken, Known
 
-__all__ = ["DISKS"]
-
 NOBODY = 65534
 
 

@@ -29,8 +29,6 @@ from keytokens.io import write_table
 
 from ..corpus import reviews
 
-__all__ = ["PHASES", "ROUND", "Broken", "Known", "Phase"]
-
 ASKED = ["great dull film", "not awful", "the plot of it", ""]
 LEFT = re.compile(r"((numbers|words)-[0-9a-f]{16}\.[a-z.]+|\.[a-z]+\.[a-z]+\.[0-9a-f]{12}\.tmp)\Z")
 

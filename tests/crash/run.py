@@ -20,8 +20,6 @@ from typing import Any
 
 from .phases import PHASES, ROUND, Broken, Known, Phase
 
-__all__ = ["Tally", "crash", "shares"]
-
 _EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "sqlite3.connect")
 _COUNT = struct.Struct("<q")
 

@@ -45,9 +45,8 @@ from distributed.protocol import to_serialize
 import dask
 from keytokens.dask import cluster as cluster_module
 from keytokens.dask import estimator
-from keytokens.dask import ngrams as building
 from keytokens.dask.cluster import Sealed
-from keytokens.dask.ngrams import _merged_grams
+from keytokens.dask.ngrams import Workers
 from keytokens.dask.training import aligned
 
 HERE: dict[str, Any] = {
@@ -168,8 +167,8 @@ def test_one_block_and_three_classes(client):
 
 def test_orders_beyond_the_longest_text_are_not_asked_for(client, monkeypatch):
     texts, labels = ["a b c d", "a b c e", "c b a d"] * 4, ["x", "y", "z"] * 4
-    merged = []
-    monkeypatch.setattr(building, "_merged_grams", lambda *given: merged.append(given) or _merged_grams(*given))
+    merged, exchange = [], Workers.exchange
+    monkeypatch.setattr(Workers, "exchange", lambda *given: merged.append(given) or exchange(*given))
     same(
         DaskKeyTokenClassifier(ngrams=(1, 900)).fit(texts, labels),
         KeyTokenClassifier(ngrams=(1, 900)).fit(texts, labels),
@@ -288,7 +287,8 @@ def test_copies_of_the_estimator(client, tmp_path):
     assert np.array_equal(load(tmp_path / "model").predict_proba(texts), local.predict_proba(texts))
     assert model.pruned(5).vocabulary_.tokens == local.pruned(5).vocabulary_.tokens
     assert model.compressed(20_000).predict(texts).tolist() == local.compressed(20_000).predict(texts).tolist()
-    assert model.page_model().tokens == local.vocabulary_.tokens
+    facts = [each.report(tmp_path / "page.html", texts, labels, title="same") for each in (model, local)]
+    assert facts[0] == facts[1]
 
 
 def test_refusals(client):

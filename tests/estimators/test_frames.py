@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import numpy as np
 import pytest
 
 import keytokens as kt
-from keytokens.base.errors import InputError
 
-from ..conftest import skip_or_fail
+from ..conftest import library
 from ..corpus import reviews
 
 TEXTS, LABELS = reviews(60)
-
-
-def library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        skip_or_fail(f"{name} is not installed")
 
 
 def numpy_columns(labels):
@@ -92,66 +81,11 @@ def test_columns_are_what_lists_are(columns, kind, tmp_path):
     assert kt.autotune(X, y, seconds=0.01).model.classes_.tolist() == classes
 
 
-def test_a_frame_of_more_columns():
-    """It gives the names of its columns when it is iterated: as many predictions as names, and not a word."""
-    pd, pl, pa = library("pandas"), library("polars"), library("pyarrow")
+def test_a_frame_of_one_column_is_no_table_of_more():
+    """Whatever the column is called: frames have attributes of that name."""
     clf = kt.KeyTokenClassifier().fit(TEXTS, LABELS)
-    columns = {"text": TEXTS, "label": LABELS}
-    wrong = r"`texts` must be one column; saw the columns 'text', 'label'\. Cure: choose one by its name\.$"
-    for frame in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
-        for ask in (clf.predict, clf.predict_proba, clf.predict_log_proba, clf.decision_function):
-            with pytest.raises(InputError, match=f"^predict: {wrong}"):
-                ask(frame)
-        with pytest.raises(InputError, match=f"^explain_many: {wrong}"):
-            clf.explain_many(frame)
-        with pytest.raises(InputError, match=f"^fit: {wrong}"):
-            kt.KeyTokenClassifier().fit(frame, LABELS)
-        with pytest.raises(InputError, match=f"^fit_batches: {wrong}"):
-            kt.KeyTokenClassifier().fit_batches([(frame, LABELS)])
-        with pytest.raises(InputError, match=f"^report: {wrong}"):
-            clf.report("page.html", frame, LABELS)
-        with pytest.raises(InputError, match=f"^fit: {wrong.replace('texts', 'labels')}"):
-            kt.KeyTokenClassifier().fit(TEXTS, frame)
-    with pytest.raises(InputError, match=r"must be one column; saw shape \(2, 0\)\."):
-        clf.predict(pd.DataFrame(index=[0, 1]))
-    assert clf.predict(pd.DataFrame({"column_names": TEXTS})).tolist() == clf.predict(TEXTS).tolist()
-
-
-def test_missing_values_of_every_library():
-    pd, pl, pa = library("pandas"), library("polars"), library("pyarrow")
-    some = ["a great film", None]
-    for texts in (pd.Series(some), pd.Series(some, dtype="string"), pl.Series(some), pa.array(some)):
-        with pytest.raises(InputError, match=r"`texts\[1\]` must be a string; saw .*drop or fill the missing texts"):
-            kt.KeyTokenClassifier().fit(texts, [0, 1])
-    given = [True, None]
-    for labels in (pd.Series(given, dtype="boolean"), pl.Series(given), pa.array(given), pd.Series([1.0, np.nan])):
-        with pytest.raises(InputError, match=r"missing values \(labels\[1\] = .*drop the rows without a label"):
-            kt.KeyTokenClassifier().fit(["a great film", "a dull plot"], labels)
-
-
-def test_bytes_are_to_be_decoded():
-    """str() of them is a text too, and the wrong one: "b'a great film'"."""
-    pa = library("pyarrow")
-    raw = [text.encode() for text in TEXTS]
-    clf = kt.KeyTokenClassifier().fit(TEXTS, LABELS)
-    cure = r'Cure: decode it first: text\.decode\("utf-8"\)\.$'
-    for texts in (raw, np.array(raw), pa.array(raw), [bytearray(raw[0])]):
-        with pytest.raises(InputError, match=cure):
-            clf.predict(texts)
-    with pytest.raises(InputError, match=rf"^explain: `text` must be one string; saw b'.*{cure}"):
-        clf.explain(b"a great film")
-    for labels in ([b"x", b"y"], np.array([b"x", b"y"])):
-        with pytest.raises(InputError, match=r'Cure: decode them: label\.decode\("utf-8"\)\.$'):
-            kt.KeyTokenClassifier().fit(["a great film", "a dull plot"], labels)
-
-
-def test_labels_of_a_batch_that_cannot_be_counted():
-    with pytest.raises(
-        InputError, match=r"^fit_batches: `labels` must be strings, integers or booleans; saw \[\['x'\]"
-    ):
-        kt.KeyTokenClassifier().fit_batches([(["a b", "c d"], [["x"], ["y"]])])
-    with pytest.raises(InputError, match=r"^fit_batches: `labels` must be a list, one label a text; saw 'xy'"):
-        kt.KeyTokenClassifier().fit_batches([(["a b", "c d"], "xy")])
+    frame = library("pandas").DataFrame({"column_names": TEXTS})
+    assert clf.predict(frame).tolist() == clf.predict(TEXTS).tolist()
 
 
 def test_whole_floats_are_compared_as_integers(tmp_path):

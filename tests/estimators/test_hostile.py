@@ -16,6 +16,7 @@ from safetensors.numpy import save as save_arrays
 
 import keytokens as kt
 from keytokens.app.cli.app import run
+from keytokens.app.explorer.model import packed_model
 
 from ..corpus import reviews
 
@@ -23,6 +24,13 @@ from ..corpus import reviews
 @pytest.fixture(scope="module")
 def clf():
     return kt.KeyTokenClassifier(threads=1).fit(*reviews(60))
+
+
+@pytest.fixture(scope="module")
+def models(clf):
+    bags = [np.array(rows, float) for rows in ([[0, 1], [3, 0]], [[0, 1]], [[3, 0], [0, 1]], [[0, 1], [0, 1]])]
+    bag = kt.BagClassifier(n_landmarks=3, max_iter=3).fit(bags, ["y", "n", "y", "n"])
+    return {"plain": clf, "pruned": clf.pruned(60), "packed": clf.compressed(10**6), "bags": bag}
 
 
 @pytest.fixture
@@ -106,33 +114,21 @@ def test_what_is_no_plain_file_is_not_read(saved, place, what):
     refused(saved)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("history", "abc"),
-        ("history", [[1.0], [2.0, 3.0]]),
-        ("history", ["nan"]),
-        ("history", [10**400]),
-        ("history", {"a": 1}),
-        ("n_iter", None),
-        ("n_iter", [1]),
-        ("n_iter", True),
-        ("status", 5),
-        ("classes", ["a", 1]),
-        ("classes", [0, True]),
-        ("classes", ["a", "b\0"]),
-        ("classes", [["a"], ["b"]]),
-        ("classes", {"a": 1, "b": 2}),
-        ("options", []),
-        ("options", {"ngrams": {"pairs": 5}}),
-        ("options", {"prior": 5}),
-        ("options", {"prior": {"sinks": 1}}),
-        ("options", {"prior": {"sink": -1}}),
-        ("options", {"prior": {"tol": [0.1]}}),
-        ("options", {"class_weight": {"sink": 1}}),
-        ("files", []),
+VALUES = {
+    "history": ["abc", [[1.0], [2.0, 3.0]], ["nan"], [10**400], {"a": 1}],
+    "n_iter": [None, [1], True],
+    "status": [5],
+    "classes": [["a", 1], [0, True], ["a", "b\0"], [["a"], ["b"]], {"a": 1, "b": 2}],
+    "files": [[]],
+    "options": [
+        *([], {"ngrams": {"pairs": 5}}, {"class_weight": {"sink": 1}}, {"prior": 5}),
+        *({"prior": prior} for prior in ({"sinks": 1}, {"sink": -1}, {"tol": [0.1]})),
+        {"\x1b[31m\n\u202e" + "x" * 5000: 1},  # a name goes into the message: without what a terminal would obey
     ],
-)
+}
+
+
+@pytest.mark.parametrize("name, value", [(name, value) for name, values in VALUES.items() for value in values])
 def test_values_of_another_kind(saved, name, value):
     (saved / "model.json").write_text(json.dumps({**record_of(saved), name: value}))
     refused(saved)
@@ -146,16 +142,74 @@ def test_json_that_is_none(saved, more):
     refused(saved, "model.json is not valid JSON")
 
 
-@pytest.mark.parametrize("name", ["attention", "values", "intercept", "empty", "log_sink", "mean_attention"])
-@pytest.mark.parametrize("number", [1e200, -1e308, np.nan])
-def test_numbers_that_would_overflow(saved, name, number):
-    if name == "log_sink" and number < 0:
-        return  # -inf is no sink at all, and what comes near it is none either
-    arrays = load_arrays(content_of(saved, "numbers"))
-    arrays[name] = arrays[name].astype(np.float64)
-    arrays[name].reshape(-1)[0] = number
-    forge(saved, "numbers", save_arrays(arrays))
-    refused(saved, f"{name} is not finite, or out of range")
+# Arrays under a record that vouches for them
+
+
+def first(name, number):
+    """The first number of an array is another one."""
+
+    def change(arrays):
+        array = arrays[name].astype(np.float64)
+        array.reshape(-1)[0] = number
+        return {**arrays, name: array}
+
+    return change
+
+
+def words(text):
+    """Other words around those of the model."""
+
+    def change(arrays):
+        whole = text.encode("utf-8", "surrogatepass").replace(b"{}", arrays["words"].tobytes())
+        return {**arrays, "words": np.frombuffer(whole, np.uint8)}
+
+    return change
+
+
+COLUMNS = {
+    "moved": lambda arrays: {**arrays, "columns": arrays["columns"] + 1},
+    "all one": lambda arrays: {**arrays, "columns": arrays["columns"] * 0},
+    "too few": lambda arrays: {**arrays, "columns": arrays["columns"][:-1]},
+    "too wide": lambda arrays: {**arrays, "columns": arrays["columns"].astype(np.int64)},
+}
+
+
+def long_token(arrays):
+    """Every further word of the longest token costs a step, wherever texts are read."""
+    empty = np.zeros((1, 0), np.uint8)
+    return {f"{name}_{order}": empty for name in ("children", "gaps") for order in range(2, 1500)} | arrays
+
+
+def forgeries():
+    """A name, the model, the part that is forged, what is done to its arrays, and why they are refused."""
+    out_of_range = "{} is not finite, or out of range"
+    for name in ("attention", "values", "intercept", "empty", "log_sink", "mean_attention"):
+        for number in (1e200, -1e308, np.nan):
+            if name != "log_sink" or not number < 0:  # -inf is no sink at all, and what comes near it is none either
+                yield f"{name} {number}", "plain", "numbers", first(name, number), out_of_range.format(name)
+    yield "amounts below 0", "plain", "numbers", first("class_counts", -1.0), out_of_range.format("class_counts")
+    for name, number in (("scale", 0.0), ("scale", -1.0), ("mean", 1e200), ("q", 1e100)):
+        yield f"{name} {number} of bags", "bags", "numbers", first(name, number), out_of_range.format(name)
+    for text in ("{}\n", "\n{}", "a b\n{}", "{}\n\na", "a\na\n{}"):
+        yield f"words {text!r}", "plain", "words", words(text), "the words must be distinct, without spaces"
+    yield "words that are no text", "plain", "words", words("{}\udfff"), "utf-8"
+    for name, change in COLUMNS.items():
+        yield f"columns {name}", "pruned", "words", change, "columns are not those of the tokens"
+    for kind in ("plain", "packed"):
+        yield f"a long token, {kind}", kind, "words", long_token, "a token has more than 1000 words"
+
+
+FORGED = {name: row for name, *row in forgeries()}
+
+
+@pytest.mark.parametrize("kind, part, change, why", FORGED.values(), ids=FORGED)
+def test_forged_arrays(models, tmp_path, kind, part, change, why):
+    models[kind].save(tmp_path / "model")
+    content = content_of(tmp_path / "model", part)
+    whole = save_arrays(change(load_arrays(zlib.decompress(content[8:]) if kind == "packed" else content)))
+    packed = len(whole).to_bytes(8, "little") + zlib.compress(whole)
+    forge(tmp_path / "model", part, packed if kind == "packed" else whole)
+    refused(tmp_path / "model", why)
 
 
 def test_amounts_of_which_a_page_has_no_number(saved, monkeypatch):
@@ -164,43 +218,7 @@ def test_amounts_of_which_a_page_has_no_number(saved, monkeypatch):
     arrays["class_counts"][0, 0] = 1e30
     forge(saved, "numbers", save_arrays(arrays))
     monkeypatch.setattr("keytokens.app.explorer.model.pack", lambda facts, arrays: arrays)
-    assert kt.load(saved).page_model().packed()["class_counts"][0, 0] == 2**32 - 1
-
-
-def test_amounts_below_zero(saved):
-    arrays = load_arrays(content_of(saved, "numbers"))
-    forge(saved, "numbers", save_arrays(arrays | {"class_counts": -arrays["class_counts"] - 1}))
-    refused(saved, "class_counts is not finite, or out of range")
-
-
-@pytest.mark.parametrize("words", ["{}\n", "\n{}", "a b\n{}", "{}\n\na", "a\na\n{}", "{}\udfff"])
-def test_words_that_are_none(saved, words):
-    arrays = load_arrays(content_of(saved, "words"))
-    text = words.encode("utf-8", "surrogatepass").replace(b"{}", arrays["words"].tobytes())
-    forge(saved, "words", save_arrays(arrays | {"words": np.frombuffer(text, np.uint8)}))
-    refused(saved, "utf-8" if "\udfff" in words else "the words must be distinct, without spaces")
-
-
-@pytest.mark.parametrize("change", [lambda x: x + 1, lambda x: x * 0, lambda x: x[:-1], lambda x: x.astype(np.int64)])
-def test_columns_that_are_none(clf, tmp_path, change):
-    clf.pruned(60).save(tmp_path / "model")  # n-grams may come before words
-    arrays = load_arrays(content_of(tmp_path / "model", "words"))
-    forge(tmp_path / "model", "words", save_arrays(arrays | {"columns": change(arrays["columns"])}))
-    refused(tmp_path / "model", "columns are not those of the tokens")
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_token_of_many_words(clf, tmp_path, packed):
-    """Every further word of the longest token costs a step, wherever texts are read."""
-    (clf.compressed(10**6) if packed else clf).save(tmp_path / "model")
-    content = content_of(tmp_path / "model", "words")
-    arrays = load_arrays(zlib.decompress(content[8:]) if packed else content)
-    empty = np.zeros((1, 0), np.uint8)
-    more = {f"{name}_{order}": empty for name in ("children", "gaps") for order in range(2, 1500)}
-    whole = save_arrays(more | arrays)
-    forged = len(whole).to_bytes(8, "little") + zlib.compress(whole) if packed else whole
-    forge(tmp_path / "model", "words", forged)
-    refused(tmp_path / "model", "a token has more than 1000 words")
+    assert packed_model(kt.load(saved))["class_counts"][0, 0] == 2**32 - 1
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
@@ -211,30 +229,12 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-def test_a_file_swells_two_hundred_times_at_most(clf, tmp_path):
+def test_a_file_swells_two_hundred_times_at_most(models, tmp_path):
     """Deflate can make a thousand bytes of one; the declared size, however honest, is judged by the file's."""
-    clf.compressed(10**6).save(tmp_path / "model")
+    models["packed"].save(tmp_path / "model")
     bomb = bytes(100 * 2**20)
     forge(tmp_path / "model", "numbers", len(bomb).to_bytes(8, "little") + zlib.compress(bomb, 9))
     refused(tmp_path / "model", "inflate to far too much")
-
-
-@pytest.mark.parametrize(("name", "number"), [("scale", 0.0), ("scale", -1.0), ("mean", 1e200), ("q", 1e100)])
-def test_bags_with_numbers_that_would_overflow(tmp_path, name, number):
-    bags = [np.array(rows, float) for rows in ([[0, 1], [3, 0]], [[0, 1]], [[3, 0], [0, 1]], [[0, 1], [0, 1]])]
-    kt.BagClassifier(n_landmarks=3, max_iter=3).fit(bags, ["y", "n", "y", "n"]).save(tmp_path / "model")
-    arrays = load_arrays(content_of(tmp_path / "model", "numbers"))
-    arrays[name][0] = number
-    forge(tmp_path / "model", "numbers", save_arrays(arrays))
-    refused(tmp_path / "model", f"{name} is not finite, or out of range")
-
-
-def test_refusals_are_plain_lines(saved):
-    """An option's name goes into the message: without what a terminal would obey."""
-    record = record_of(saved)
-    record["options"]["\x1b[31m\n\u202e" + "x" * 5000] = 1
-    (saved / "model.json").write_text(json.dumps(record))
-    refused(saved)
 
 
 def test_labels_and_tokens_that_speak_to_terminals_and_pages(tmp_path, capsys):

@@ -8,19 +8,16 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import keytokens as kt
 from keytokens.base.threads import one_blas_thread
 from keytokens.model import blocks
-from keytokens.text import pieces
-from keytokens.text.spill import MemoryShelf, file_shelves
+from keytokens.text import words
 
 from ..corpus import reviews, topics
 
@@ -31,28 +28,12 @@ SETS = {"reviews": reviews(40), "topics": topics(40)}
 @pytest.fixture(autouse=True)
 def many_turns(monkeypatch):
     """Short turns, pieces of some texts, and parts of some tokens."""
-    monkeypatch.setattr(pieces, "_CHARACTERS", 100)
+    monkeypatch.setattr(words, "CHARACTERS", 100)
     monkeypatch.setattr(blocks, "_PART", 128)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    numbers: NDArray[np.int64]
-
-
-@pytest.mark.parametrize("threads", THREADS)
-@pytest.mark.parametrize("kind", ["memory", "file"])
-def test_nothing_is_lost_on_a_shelf(tmp_path, threads, kind):
-    shelves, rounds = (MemoryShelf, 1500) if kind == "memory" else (file_shelves(tmp_path), 100)
-    for _ in range(rounds):
-        shelf = pieces.made(shelves, Numbers, 20, threads, lambda at: Numbers(np.full(at % 3, at)))
-        assert len(shelf) == 20
-        assert [shelf.get(at).numbers.tolist() for at in range(20)] == [[at] * (at % 3) for at in range(20)]
-        shelf.close()
 
 
 def model_of(name: str, threads: int, options: dict[str, Any]) -> kt.KeyTokenClassifier:

@@ -18,8 +18,7 @@ from keytokens import KeyTokenClassifier, Prior
 from keytokens.base.errors import InputError, ModelError
 from keytokens.estimators.saving import load
 from keytokens.estimators.streaming import LEAST_MEMORY, Budget, Workplace, sealed, unsealed
-from keytokens.text import numbering, pieces
-from keytokens.text.allowance import ANYTHING
+from keytokens.text import ngrams, words
 from keytokens.text.hashing import factorise
 
 from ..corpus import reviews
@@ -282,24 +281,23 @@ def test_keys_that_differ_are_merged_a_few_times_only(monkeypatch):
         sizes.append(len(keys))
         return factorise(keys)
 
-    monkeypatch.setattr(numbering, "_WAITING", 1000)
-    monkeypatch.setattr(numbering, "factorise", counted)
-    table, one = numbering._WordTable(ANYTHING), np.ones(100, np.int32)
-    for at in range(200):
-        keys = np.arange(100 * at, 100 * at + 100, dtype=np.uint64) + np.uint64(5)
-        table.add(numbering.Reading(keys, one, np.empty(0, np.uint8), one, one, one), at)
-    assert len(table.finish()[0]) == 20_000
+    monkeypatch.setattr(ngrams, "_WAITING", 1000)
+    monkeypatch.setattr(ngrams, "factorise", counted)
+    one, none = np.ones(100, np.int64), np.zeros(100, np.int32)
+    parts = [np.arange(at, at + 100, dtype=np.uint64) for at in range(5, 20_005, 100)]
+    found = ngrams.merge_words(ngrams.WordCounts(keys, one, np.empty(0, np.uint8), none, 1) for keys in parts)
+    assert (len(found), found.n_texts) == (20_000, 200)
     assert len(sizes) < 12
 
 
 @pytest.mark.parametrize("n_words", [20_000, 5_010])
 def test_words_beyond_the_budget_are_counted_by_a_sample(monkeypatch, n_words):
     """Refused once all were read, for only then is it known what they take; never taken for all words."""
-    monkeypatch.setattr(numbering, "_WAITING", 1000)
-    monkeypatch.setattr(pieces, "_CHARACTERS", 1000)
+    monkeypatch.setattr(ngrams, "_WAITING", 1000)
+    monkeypatch.setattr(words, "CHARACTERS", 1000)
     monkeypatch.setattr(keytokens.estimators.streaming, "_A_WORD", 60_000)  # 5,000 words
     merged: list[int] = []
-    monkeypatch.setattr(numbering, "factorise", lambda keys: (merged.append(len(keys)), factorise(keys))[1])
+    monkeypatch.setattr(ngrams, "factorise", lambda keys: (merged.append(len(keys)), factorise(keys))[1])
     texts = [" ".join(f"w{i}" for i in range(at, at + 30)) for at in range(0, n_words, 30)]
     with pytest.raises(ValueError, match="different words; saw 500MB") as error:
         KeyTokenClassifier().fit_batches(in_batches(texts, [i % 2 for i in range(len(texts))]), memory=LEAST_MEMORY)

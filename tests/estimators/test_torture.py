@@ -15,9 +15,11 @@ import keytokens as kt
 from keytokens.model.attention import Parameters, scores
 from keytokens.training.loop import Status
 
+from .bags.planted import planted
+
 TEXTS = ["good film", "bad film", "fine plot", "dull plot"] * 5
 LABELS = ["pro", "contra"] * 10
-SIZES = [1e-320, 1e-150, 1e-9, 1e9, 1e75, 1e149]
+SIZES = [1e-320, 1e-200, 1e-9, 1e9, 1e75, 1e149]
 
 
 def check(clf: Any, X: Any, names: tuple[str, ...]) -> None:
@@ -173,19 +175,6 @@ def test_texts_of_every_kind(texts, labels):
     check_texts(texts, labels)
 
 
-@pytest.mark.parametrize("texts", [["", "", ""], [kt.MASK, kt.MASK * 5, f"{kt.MASK} {kt.MASK}"], [" ", "\n", "\0"]])
-def test_texts_without_a_token_are_refused(texts):
-    with pytest.raises(kt.InputError, match="`texts` must hold at least one token within the limits"):
-        kt.KeyTokenClassifier().fit(texts, ["a", "b", "a"])
-
-
-@pytest.mark.parametrize("fit", [kt.KeyTokenClassifier().fit, kt.BagClassifier().fit, kt.AttentionClassifier().fit])
-def test_constant_labels_are_refused(fit):
-    X = TEXTS if isinstance(fit.__self__, kt.KeyTokenClassifier) else np.ones((20, 2))
-    with pytest.raises(kt.InputError, match="must have at least two classes"):
-        fit(X, ["same"] * 20)
-
-
 def test_a_long_text_and_many_words():
     """A hundred thousand tokens of two words in one text; a hundred thousand different words in another."""
     long, wide = "good plot " * 50_000, " ".join(f"w{i}" for i in range(100_000))
@@ -201,7 +190,7 @@ def test_a_long_text_and_many_words():
 # Bags of vectors -----------------------------------------------------------------------------------------------------
 
 
-def check_bags(bags: Any, y: Any, probe: Any = (), weight: Any = None, **options: Any) -> None:
+def check_bags(bags: Any, y: Any, probe: Any = (), weight: Any = None, **options: Any) -> kt.BagClassifier:
     clf = kt.BagClassifier(random_state=0, **options).fit(bags, y, weight)
     check(clf, bags, ("query_", "values_"))
     for bag in (*bags[:2], *probe):
@@ -209,6 +198,7 @@ def check_bags(bags: Any, y: Any, probe: Any = (), weight: Any = None, **options
         assert np.isfinite(e.probability)
         assert e.sufficient is not None
         assert np.isfinite(clf.predict_proba([bag])).all()
+    return clf
 
 
 @pytest.mark.parametrize("features", ["rbf", "quadratic", "linear"])
@@ -217,8 +207,11 @@ def test_vectors_of_every_size(features, scale):
     rng = np.random.RandomState(0)
     options = {"features": features, "scale": scale}
     huge = [np.full((2, 3), 1e150), np.full((1, 3), -1e150)]
+    bags, y = planted(30)
     for size in SIZES:
-        check_bags([rng.standard_normal((rng.randint(1, 5), 3)) * size for _ in LABELS], LABELS, **options)
+        large = [size * bag for bag in bags]
+        clf = check_bags(large, y, **options)
+        assert not scale or size < 1e-300 or clf.score(large, y) > 0.7
     ordinary = [rng.standard_normal((rng.randint(1, 5), 3)) for _ in LABELS]
     check_bags(ordinary, LABELS, probe=huge, **options)
     check_bags([np.array([[1e149, 0, 0]]), *ordinary[1:]], LABELS, **options)  # one far from all others
@@ -226,46 +219,3 @@ def test_vectors_of_every_size(features, scale):
     check_bags([np.ones((1, 3))] * 20, LABELS, **options)  # nothing tells them apart
     check_bags([[[1.0]], [[2.0]]], ["a", "b"], **options)
     check_bags(ordinary, LABELS, weight=np.geomspace(1e-140, 1e140, 20), **options)
-
-
-def test_vectors_beyond_the_limit_are_refused():
-    with pytest.raises(kt.InputError, match=r"`X\[0\]` must have entries up to 1e\+150; saw 1e\+200"):
-        kt.BagClassifier().fit([np.full((1, 2), 1e200), np.ones((1, 2))], ["a", "b"])
-
-
-# Refused up front
-
-
-@pytest.mark.parametrize("size", [0.0, 1e-300, 1e-30, 1e30, 1e300])
-def test_weights_that_cannot_be_added_are_refused(size):
-    rule = "`sample_weight and class_weight` must be at least 0 and add up to a number from 1e-18 to"
-    with pytest.raises(kt.InputError, match=rule):
-        kt.KeyTokenClassifier().fit(TEXTS, LABELS, np.full(20, size))
-
-
-@pytest.mark.parametrize("weights", [(0, 0), (-1, 1), (np.nan, 1), (1e300, 1)])
-def test_weights_of_classes_that_make_no_sense_are_refused(weights):
-    for clf in (kt.KeyTokenClassifier(), kt.AttentionClassifier()):
-        clf.class_weight = dict(zip(("pro", "contra"), weights, strict=True))
-        X = TEXTS if isinstance(clf, kt.KeyTokenClassifier) else np.eye(20, dtype=np.float32)
-        with pytest.raises(kt.InputError, match="`sample_weight and class_weight` must be at least 0"):
-            clf.fit(X, LABELS)
-
-
-def test_more_classes_than_fit_are_refused_with_what_they_would_take():
-    n = 100_000
-    with pytest.raises(
-        kt.InputError, match=r"must fit into the .* GB of this machine; saw 100,000 classes, 100,000 tok"
-    ):
-        kt.KeyTokenClassifier().fit([f"w{i}" for i in range(n)], [f"c{i}" for i in range(n)])
-
-
-def test_counts_beyond_the_limit_are_refused():
-    with pytest.raises(kt.InputError, match=r"`X` must have entries up to 1e\+12; saw 10000000000000\.0"):
-        kt.AttentionClassifier().fit(np.eye(20) * 1e13, LABELS)
-
-
-@pytest.mark.parametrize("name", ["ratio", "spread", "sink", "attention_penalty"])
-def test_options_beyond_the_limit_are_refused(name):
-    with pytest.raises(kt.InputError, match=rf"`{name}` must be at most 1e\+09; saw 1e\+30"):
-        kt.KeyTokenClassifier(prior=kt.Prior(**{name: 1e30})).fit(TEXTS, LABELS)

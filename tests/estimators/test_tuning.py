@@ -61,12 +61,14 @@ limits = st.builds(
 def test_columns_are_those_that_build_would_choose(texts, limits, data):
     """Counted once, with all texts; the columns of a part are those that the part alone gives."""
     part = sorted(data.draw(st.sets(st.integers(0, len(texts) - 1), min_size=1)))
-    vocabulary, counts = build(texts, Limits((1, 3), (1,)))
+    built = build(texts, Limits((1, 3), (1,)))
+    vocabulary, counts = built.vocabulary, built.matrix()
     own = counts[part]
     columns = tuning.columns_within(
         limits, vocabulary.sizes, np.bincount(own.indices, minlength=counts.shape[1]), len(part)
     )
-    alone, expected = build([texts[i] for i in part], limits)
+    part_alone = build([texts[i] for i in part], limits)
+    alone, expected = part_alone.vocabulary, part_alone.matrix()
     if limits.max_tokens is None:
         assert set(vocabulary.names(columns)) == set(alone.tokens)
         same = [alone.tokens.index(name) for name in vocabulary.names(columns)]

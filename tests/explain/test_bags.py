@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keytokens import BagClassifier
-from keytokens.explain import BagExplanation
-from keytokens.explain import format as marks
+from keytokens.explain import BagExplanation, sections
 from keytokens.explain import format as wording
 from keytokens.explain.html import explanation_fragment, explanation_page
 from keytokens.explain.terminal import explanation_text
@@ -51,8 +50,8 @@ def test_page_shows_every_instance(table, classes, linear):
 @given(rows, st.sampled_from([2, 3]))
 def test_pieces_carry_the_record(table, classes):
     e = record(table, classes)
-    found = marks.pieces(e)
-    text = marks.text_of(e)
+    found = wording.pieces(e)
+    text = wording.text_of(e)
     assert "".join(text[piece.start : piece.end] for piece in found) == text
     own = [piece for piece in found if piece.uses]
     assert [piece.ink for piece in own] == [t.contribution for t in e.instances]
@@ -103,22 +102,23 @@ def test_page_and_terminal_in_words():
     assert "<title>class 1 (0.651): a bag of 4</title>" in explanation_page(e)
     output = explanation_text(e, colour=False, width=90)
     assert output.startswith("[{+0}] [+1] 2 3\n")
-    assert "by how many instances are deleted at most: 1: " in output
+    assert "Range of the probability. Probability of 'class 1' after deleting whichever instances." in output
+    assert "  at most 1 instance 0." in output
     assert "  instance 0 +0.750  instance 1 +0.500\n" in output
 
 
 def test_nothing_flips_in_words():
-    shown = wording.formal_sets(record([(0.0, 0.0, 3.0, 0.0)]))[1]
-    assert shown.size == "There is none: no deletion that leaves an instance changes the label."
+    shown = sections.formal_sets(record([(0.0, 0.0, 3.0, 0.0)]))[1]
+    assert shown.sentences == ("There is none: no deletion that leaves an instance changes the label.",)
 
 
 def test_a_head_that_is_not_linear_shows_attention():
     e = record([(float(t), 0.0, 1.0, 0.0) for t in range(15)], linear=False)
     page = Reader(explanation_page(e))
     assert "Nothing is proved of single instances" in page.text["kt-proof"][0]
-    assert "Attention on the instances, largest first; it adds up to 1." in page.everything
+    assert "On the instances, largest first; it adds up to 1." in page.everything
     assert "Sufficient" not in page.everything
-    assert wording.formal_sets(e) == wording.totals(e) == []
+    assert sections.formal_sets(e) == sections.totals(e) == []
     output = explanation_text(e, colour=True, width=200)
     first, *_ = e.instances[::-1]
     assert f"  instance 14 {wording.figure(first.attention)}  instance 13 " in output

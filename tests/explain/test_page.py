@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keytokens.explain import Explanation, KeyToken
-from keytokens.explain import format as marks
+from keytokens.explain import Explanation, KeyToken, sections
 from keytokens.explain import format as wording
-from keytokens.explain.html import documents_page, explanation_fragment, explanation_page
-from keytokens.explain.style import CSS
+from keytokens.explain.html import LEVELS, css, documents_page, explanation_fragment, explanation_page
 
 from .reading import Reader, hostile, sources, texts
 
@@ -85,10 +83,12 @@ def test_policy_allows_the_style_and_nothing_else(models):
 
 
 def test_styles_of_a_fragment_stay_inside():
-    rules = re.sub(r"@media[^{]*\{", "", CSS)
+    rules = re.sub(r"/\*.*?\*/|@media[^{]*\{", "", css(), flags=re.DOTALL)
     selectors = [part.strip() for rule in re.findall(r"([^{}]+)\{", rules) for part in rule.split(",")]
     assert selectors
     assert all(".keytokens" in selector for selector in selectors)
+    shades = {f".kt-{side}{level}" for side in "pn" for level in range(1, LEVELS + 1)}
+    assert shades == set(re.findall(r"\.kt-[pn]\d+", css()))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_label_stands_alone(models, source, text, shown):
 def test_sides_are_named_and_signed_as_in_the_record(models, source):
     e = models[source].explain("great film, dull plot")
     positive, negative = wording.sides(e)
-    totals = {total.text: total for total in wording.totals(e)}
+    totals = {total.text: total for total in sections.totals(e)}
     assert sum(total.contribution for total in totals.values()) + e.sink == pytest.approx(e.logit)
     if source != "three":
         assert (positive, negative) == ("for 'good'", "for 'bad'")
@@ -129,7 +129,7 @@ def test_empty_text_says_so(models):
 
 
 def test_long_text_is_cut_with_a_note(models, monkeypatch):
-    monkeypatch.setattr(marks, "LONGEST_TEXT", 10)
+    monkeypatch.setattr(wording, "LONGEST_TEXT", 10)
     monkeypatch.setattr("keytokens.explain.html.LONGEST_TEXT", 10)
     page = Reader(explanation_page(models["two"].explain("great film and a dull plot")))
     assert page.text["kt-text"] == ["great film", " and a dull plot"]
@@ -138,17 +138,17 @@ def test_long_text_is_cut_with_a_note(models, monkeypatch):
 
 
 def test_sets_of_words_are_left_out_of_long_texts(models, monkeypatch):
-    monkeypatch.setattr(wording, "MOST_WORDS", 3)
-    shown = wording.formal_sets(models["two"].explain("great film and a dull plot"))
+    monkeypatch.setattr(sections, "MOST_WORDS", 3)
+    shown = sections.formal_sets(models["two"].explain("great film and a dull plot"))
     assert [one.title for one in shown] == ["Sufficient tokens", "Flip tokens", "Sufficient words", "Flip words"]
-    assert "more than 3 words" in shown[2].size
-    assert not shown[2].items
+    assert "more than 3 words" in shown[2].sentences[0]
+    assert not shown[2].rows
 
 
 @given(source=sources, text=texts)
 def test_pieces_tile_the_text(models, source, text):
     e = models[source].explain(text)
-    found = marks.pieces(e)
+    found = wording.pieces(e)
     assert "".join(text[piece.start : piece.end] for piece in found) == text
     ink = sum(piece.ink * (piece.end - piece.start) for piece in found)
     assert ink + e.sink == pytest.approx(e.logit if e.certificate.tokens else e.sink, abs=1e-9)
@@ -174,8 +174,8 @@ def test_status_in_words(models, status, size, lower, items, says):
     found = replace(
         e.sufficient, items=tuple(e.sufficient) * items, size=size, lower=lower, status=status, unit="words"
     )
-    assert wording._size(found, 9) == says
-    assert wording._size(replace(found, tight=True), 9).startswith(says + " To rounding")
+    assert sections.size_of(found, 9) == says
+    assert sections.size_of(replace(found, tight=True), 9).startswith(says + " To rounding")
 
 
 @pytest.mark.parametrize("sink", [True, False])
@@ -186,9 +186,10 @@ def test_no_flip_is_said(models, sink):
     if none is None:
         assert sink  # the intercept alone may flip it
         return
-    shown = wording.formal_sets(none)[1]
-    assert shown.size.startswith("There is none: no deletion")
-    assert ("leaves a known token" in shown.size) is not sink
+    shown = sections.formal_sets(none)[1]
+    (says,) = shown.sentences
+    assert says.startswith("There is none: no deletion")
+    assert ("leaves a known token" in says) is not sink
 
 
 def test_bounds_are_rounded_outwards():
@@ -196,7 +197,7 @@ def test_bounds_are_rounded_outwards():
 
 
 def test_long_tables_unfold_and_end(models, monkeypatch):
-    monkeypatch.setattr("keytokens.explain.html.FIRST_ROWS", 2)
+    monkeypatch.setattr("keytokens.explain.sections._MANY", 4)
     monkeypatch.setattr("keytokens.explain.html.MOST_ROWS", 6)
     keys = {"good": [KeyToken(f"token{i}", 1.0 / (i + 1), 0.1, 2.0, {"good": 3}) for i in range(12)]}
     page = Reader(documents_page("Title", "", [], keys))

@@ -15,11 +15,10 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import keytokens as kt
+from keytokens.app.explorer.model import packed_model
 
-from .mutate import mutated, mutated_json
+from .mutate import mutated, mutated_json, touched
 from .watch import Broken
-
-__all__ = ["READERS"]
 
 TEXTS = ["a great film <b>", "great acting", "a dull plot", "dull, dull, dull", "an odd one", "odd and long"]
 ODD = ["a great dull plot", "", "odd \0 acting"]
@@ -103,7 +102,7 @@ def use(model: Any, turn: int) -> None:
         str(explained)
         if not is_bag:
             model.key_tokens(3)
-            model.page_model().packed()
+            packed_model(model)
 
 
 def sealed(record: dict[str, Any], files: dict[str, bytes]) -> dict[str, bytes]:
@@ -120,14 +119,9 @@ class Bytes(_Models):
 
     def damaged(self, rng: Random, index: int, name: str) -> dict[str, bytes]:
         files = {**self.files[name], "model.json": self.json[name]}
-        for file, content in files.items():
-            if index < 9 * len(content):
-                at, how = divmod(index, 9)
-                bad = bytearray(content[:at] if how == 8 else content)
-                if how < 8:
-                    bad[at] ^= 1 << how
-                return {**files, file: bytes(bad)}
-            index -= 9 * len(content)
+        changed = touched(files, index)
+        if changed:
+            return files | changed
         chosen = rng.choice(list(files))
         if rng.random() < 0.1:
             del files[chosen]

@@ -9,8 +9,6 @@ from copy import deepcopy
 from random import Random
 from typing import Any
 
-__all__ = ["WORDS", "mutated", "mutated_json"]
-
 WORDS = [
     b"", b"\0", b"\n", b"\r\n", b'"', b"'", b",", b";", b"\t", b"|", b" ", b"{", b"}", b"[", b"]", b":", b"\\",
     b"\\u", b"\\ud800", b"\xff", b"\xef\xbb\xbf", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x80\xa8",
@@ -95,6 +93,17 @@ _VALUES: list[Any] = [
     [], {}, [[]], [None], ["a", "a"], ["a", 1], [1, 2], [1, True], [0.5, 1.5], {"pairs": []}, {"pairs": [["a", 1]]},
     {"pairs": [[[], 1]]}, {"pairs": 5}, {"name": "x"},
 ]  # fmt: skip
+
+
+def touched(files: dict[str, bytes], place: int) -> dict[str, bytes]:
+    """One file with one bit changed, or cut: each byte has nine places. Past the last of them, nothing."""
+    for file, content in files.items():
+        at, how = divmod(place, 9)
+        if at < len(content):
+            bit = 1 << how if how < 8 else 0
+            return {file: content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :] if bit else content[:at]}
+        place -= 9 * len(content)
+    return {}
 
 
 def mutated_json(rng: Random, record: Any) -> bytes:

@@ -22,8 +22,6 @@ from typing import Any
 from . import models, tables, web, working
 from .watch import ENDS, GOOD, Watch, peak
 
-__all__ = ["READERS", "Summary", "fuzz", "one_input"]
-
 READERS: dict[str, Any] = {**models.READERS, **tables.READERS, **web.READERS, **working.READERS}
 MEMORY = 2 * 2**30  # bytes of address space beyond what a reader has at its start
 _UNREADY = 3  # exit code of a child that failed outside of an input

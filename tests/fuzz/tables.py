@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import keytokens as kt
-from keytokens.app.serve.preview import facts_of
+from keytokens.app.serve.worker import facts_of
 from keytokens.base.checks import check_labels
 from keytokens.base.errors import OutputError
 from keytokens.explain.terminal import explanation_text
@@ -25,8 +25,6 @@ from keytokens.io.table import guess_columns
 from .models import TEXTS
 from .mutate import WORDS, mutated
 from .watch import Broken
-
-__all__ = ["READERS"]
 
 CSV = [
     b"text,label\na b c,1\nd e f,0\n\ng h i,1\n",

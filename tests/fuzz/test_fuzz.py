@@ -18,17 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_no_input_does_harm(tmp_path):
     """Every reader; success or a clear error, within time and memory, and nothing touched outside of its folder."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.fuzz",
-        "--inputs",
-        "2500",
-        "--seed",
-        "7",
-        "--output",
-        str(tmp_path / "s.json"),
-    ]
+    command = [sys.executable, "-m", "tests.fuzz", "--inputs", "2500", "--seed", "7"]
+    command += ["--output", str(tmp_path / "s.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     summary = json.loads((tmp_path / "s.json").read_text())

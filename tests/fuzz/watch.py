@@ -18,8 +18,6 @@ from typing import Any
 
 from keytokens.base.errors import KeyTokensError
 
-__all__ = ["ENDS", "Broken", "Watch"]
-
 ENDS = ("accepted", "refused", "crashed", "slow", "memory", "escaped", "broken", "died")
 GOOD = ENDS[:2]
 SECONDS = 10.0  # of one input, of the processor: a machine may be busy with other things

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import io
 import json
+import shlex
 import shutil
 import socket
 import threading
@@ -22,16 +23,14 @@ from keytokens.app.serve import Limits, Store, create_app
 from keytokens.app.serve import app as routes
 from keytokens.app.serve.connections import configured
 from keytokens.app.serve.models import take_in
-from keytokens.app.serve.preview import facts_of
+from keytokens.app.serve.worker import facts_of
 
 from .models import TEXTS
 from .mutate import WORDS, mutated, mutated_json
 from .tables import CSV, JSONL
 from .watch import Broken
 
-__all__ = ["READERS"]
-
-LIMITS = Limits(body=60_000, upload=60_000, texts=50, text=5_000, trainings=0, waiting=60)  # none starts: no process
+LIMITS = Limits(body=60_000, upload=60_000, texts=50, text=5_000, trainings=0, waiting=250)  # none starts: no process
 
 
 async def _look(file: Path, kind: str, name: str, seconds: float, most: int) -> dict[str, Any]:
@@ -51,15 +50,21 @@ class _Server:
         file = self.store.upload_path(self.upload, ".csv")
         file.write_bytes(CSV[0])
         self.store.add_upload(self.upload, "a.csv", file, facts_of(str(file), "csv", "a.csv"))
+        self.folder, self.fresh = folder / "store", folder / "fresh"
+        self.store.close()
+        shutil.copytree(self.folder, self.fresh)
+        self.open()
+
+    def open(self) -> None:
+        self.store = Store(self.folder)
         self.app = create_app(self.store, limits=LIMITS, token=None)
 
     def clear(self) -> None:
         """Trainings that wait would be refused, and uploads would fill the disk."""
-        self.app.state.runs._waiting.clear()
-        self.store._write("DELETE FROM runs", ())
-        for upload in self.store.uploads():
-            if upload["id"] != self.upload:
-                self.store.remove_upload(upload["id"])
+        self.store.close()
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.fresh, self.folder)
+        self.open()
 
     def requests(self) -> list[tuple[str, str, bytes]]:
         model, upload = self.model, self.upload
@@ -97,6 +102,9 @@ def _check_answer(status: int, body: bytes) -> None:
         raise Broken(f"a refusal that says nothing: {body[:200]!r}")
 
 
+NAMES = ["host", "origin", "content-length", "content-type", "cookie", "authorization", "range", "x"]
+
+
 class Web:
     """Requests to the application, in process."""
 
@@ -104,15 +112,7 @@ class Web:
         self.server = _Server(folder)
         self.loop = asyncio.new_event_loop()
         self.base = self.server.requests()
-        self.heads = [
-            b"localhost",
-            b"application/json",
-            b"keep-alive",
-            b"http://localhost",
-            b"100",
-            b"bytes=0-1",
-            b"gzip",
-        ]
+        self.heads = b"localhost application/json keep-alive http://localhost 100 bytes=0-1 gzip".split()
         self.count = 0
 
     def make(self, rng: Random, index: int) -> bytes:
@@ -126,9 +126,7 @@ class Web:
         elif turn < 0.85:
             path = mutated(rng, [path.encode()]).decode("latin-1")
         if turn > 0.8:
-            name = rng.choice(
-                ["host", "origin", "content-length", "content-type", "cookie", "authorization", "range", "x"]
-            )
+            name = rng.choice(NAMES)
             headers.append([name, mutated(rng, self.heads).decode("latin-1")])
         if rng.random() < 0.05:
             method = rng.choice(["PUT", "HEAD", "OPTIONS", "PATCH", "DELETE", "GET", "POST", "X"])
@@ -141,7 +139,7 @@ class Web:
         if request["method"] != "HEAD":
             _check_answer(status, body)
         self.count += 1
-        if self.count % 50 == 0:
+        if self.count % 200 == 0:
             self.server.clear()
 
     async def _ask(self, request: dict[str, Any]) -> tuple[int, bytes]:
@@ -258,6 +256,16 @@ class Stored:
             store.close()
 
 
+COMMANDS = """\
+fit HERE/a.csv -o HERE/out --ngrams 2 --counts log --holdout 0 --threads 1
+fit HERE/a.csv -o HERE/out --size 20kB --seed 3 --sink 0.5 --holdout 0 --threads 1
+predict HERE/model HERE/a.csv -o HERE/out.csv --text text --label label
+predict HERE/model HERE/a.csv --json --threads 1
+explain HERE/model 'a great film' --json
+explain HERE/model 'a great film' --html HERE/out.html
+report HERE/model HERE/a.csv -o HERE/out.html --title t --max-tokens 3"""
+
+
 class Words:
     """The words of a command."""
 
@@ -265,32 +273,7 @@ class Words:
         self.folder = folder
         (folder / "a.csv").write_bytes(CSV[0])
         kt.KeyTokenClassifier(threads=1).fit(TEXTS[:4], ["pos", "pos", "neg", "neg"]).save(folder / "model")
-        model, data = str(folder / "model"), str(folder / "a.csv")
-        out = str(folder / "out")
-        self.base = [
-            ["fit", data, "-o", out, "--ngrams", "2", "--counts", "log", "--holdout", "0", "--threads", "1"],
-            [
-                "fit",
-                data,
-                "-o",
-                out,
-                "--size",
-                "20kB",
-                "--seed",
-                "3",
-                "--sink",
-                "0.5",
-                "--holdout",
-                "0",
-                "--threads",
-                "1",
-            ],
-            ["predict", model, data, "-o", out + ".csv", "--text", "text", "--label", "label"],
-            ["predict", model, data, "--json", "--threads", "1"],
-            ["explain", model, "a great film", "--json"],
-            ["explain", model, "a great film", "--html", out + ".html"],
-            ["report", model, data, "-o", out + ".html", "--title", "t", "--max-tokens", "3"],
-        ]
+        self.base = [shlex.split(line.replace("HERE", str(folder))) for line in COMMANDS.splitlines()]
 
     def make(self, rng: Random, index: int) -> bytes:
         words = [word.encode() for word in rng.choice(self.base)]

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import keytokens as kt
-from keytokens.app.jobs import Flow, fit_flow
+from keytokens.app.jobs import FitJob, fit_table
 from keytokens.estimators import streaming
 from keytokens.estimators.streaming import Workplace
 
-from .mutate import mutated, mutated_json
+from .mutate import mutated, mutated_json, touched
 from .watch import Broken
-
-__all__ = ["READERS"]
 
 ROWS = [
     "text,label",
@@ -58,16 +56,24 @@ class Working:
 
     def outcome(self, options: dict[str, Any], resume: bool) -> str:
         """All that a user gets: the bits of the model and the score."""
-        flow = Flow(str(self.data), None, "text", "label", quiet=True)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            fit_flow(flow, self.output, {**options, "threads": 1}, 0.3, 0, None, resume, None)
+        job = FitJob(
+            data=str(self.data),
+            output=self.output,
+            options={**options, "threads": 1},
+            text="text",
+            label="label",
+            holdout=0.3,
+            memory=1_000_000_000,
+            resume=resume,
+        )
+        score = fit_table(job).score
+        assert score is not None
         if self.partial.exists():
             raise Broken("the working folder is left behind")
         model = kt.load(self.output)
         bits = [getattr(model, name).tobytes().hex() for name in FITTED if hasattr(model, name)]
         tokens = list(model.vocabulary_.tokens)
-        return json.dumps([json.loads(said.getvalue())["score"], model.classes_.tolist(), tokens, bits])
+        return json.dumps([asdict(score), model.classes_.tolist(), tokens, bits])
 
     def _stopped(self, options: dict[str, Any], where: str, at: int) -> dict[str, bytes]:
         """The files of a run that ends right after it has saved a state."""
@@ -102,7 +108,7 @@ class Working:
         read = {file: files[file] for file in files if "score.json" not in files or not file.startswith("score/")}
         places = 9 * sum(map(len, read.values()))
         if not is_lot and 0 <= place < places:
-            return files | _touched(read, place * STRIDE % places)
+            return files | touched(read, place * STRIDE % places)
         files = dict(files)
         for _ in range(rng.choice([1, 1, 2])):
             self._other(rng, files)
@@ -131,19 +137,6 @@ class Working:
             (self.partial / file).write_bytes(text.encode("latin-1"))
         if self.outcome(RUNS[name][0], resume=True) != self.expected[name]:
             raise Broken("another model, or another score, than that of an undisturbed run")
-
-
-def _touched(files: dict[str, bytes], place: int) -> dict[str, bytes]:
-    """One bit changed, or one file cut: nine places a byte."""
-    for file, content in files.items():
-        if place < 9 * len(content):
-            at, how = divmod(place, 9)
-            bad = bytearray(content[:at] if how == 8 else content)
-            if how < 8:
-                bad[at] ^= 1 << how
-            return {file: bytes(bad)}
-        place -= 9 * len(content)
-    raise AssertionError("places are of these files")
 
 
 READERS = {"working": Working}

@@ -8,7 +8,7 @@ import pytest
 
 from keytokens import OutputError
 from keytokens.io import read_table, table_writer, write_table, writing
-from keytokens.io.sources import compressed
+from keytokens.io.sources import through_compression
 
 COLUMNS = {"text": ["a, b", 'say "c"', "two\nlines", "é 我", "\ud800"], "n": [1, 0, 1, 0, 5]}
 
@@ -97,7 +97,7 @@ def test_a_packed_file_is_closed_after_a_failure(tmp_path, monkeypatch, ending):
     opened = []
 
     def watched(*given):
-        opened.append(compressed(*given))
+        opened.append(through_compression(*given))
         return opened[0]
 
     def put():
@@ -105,7 +105,7 @@ def test_a_packed_file_is_closed_after_a_failure(tmp_path, monkeypatch, ending):
             write({"a": [1]})
             raise ZeroDivisionError
 
-    monkeypatch.setattr(writing, "compressed", watched)
+    monkeypatch.setattr(writing, "through_compression", watched)
     with pytest.raises(ZeroDivisionError):
         put()
     assert opened[0].closed

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from keytokens.model import blocks as counts
-from keytokens.model.blocks import COUNTS, Block, blocks_of, weigh
+from keytokens.model.blocks import Block, blocks_of
 
 SHAPES = [(1, 1), (3, 2), (40, 7), (7, 40), (500, 30), (5, 0), (0, 5), (0, 0)]
 
@@ -21,26 +21,6 @@ SHAPES = [(1, 1), (3, 2), (40, 7), (7, 40), (500, 30), (5, 0), (0, 5), (0, 0)]
 def random_matrix(shape: tuple[int, int], density: float = 0.3, seed: int = 0) -> sparse.csr_matrix:
     rng = np.random.default_rng(seed)
     return sparse.csr_matrix((rng.integers(1, 9, shape) * (rng.random(shape) < density)).astype(float))
-
-
-def test_weigh():
-    C = sparse.csr_matrix(np.array([[0.0, 1.0, 2.0], [5.0, 0.0, 0.0]]))
-    assert weigh(C, "raw").toarray().tolist() == [[0, 1, 2], [5, 0, 0]]
-    assert weigh(C, "binary").toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
-    assert_allclose(weigh(C, "log").toarray(), [[0, 1, 1 + np.log(2)], [1 + np.log(5), 0, 0]], rtol=1e-15)
-    assert C.toarray().tolist() == [[0, 1, 2], [5, 0, 0]]  # left as it was
-    assert set(COUNTS) == {"raw", "log", "binary"}
-
-
-def test_the_logarithm_goes_on_as_a_straight_line_below_one():
-    C = sparse.csr_matrix(np.array([[0.25, 0.5, 1.0, np.e]]))
-    assert_allclose(weigh(C, "log").toarray(), [[0.25, 0.5, 1.0, 2.0]], rtol=1e-15)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", COUNTS)
-def test_weigh_keeps_the_type(kind, dtype):
-    assert weigh(random_matrix((4, 3)).astype(dtype), kind).dtype == dtype
 
 
 @pytest.fixture

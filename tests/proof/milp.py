@@ -1,4 +1,4 @@
-"""Fewest masks by an integer programme: exact for any counts, on demand, and never trusted without evaluation.
+"""Fewest masks by an integer program: exact for any counts, on demand, and never trusted without evaluation.
 
 One 0/1 variable per word (masked), one per occurrence (survives), and for each token that votes one per count j (at
 least j occurrences survive), with
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from keytokens.proof.masking import Masking
+from keytokens.proof.masking import Search
 from keytokens.proof.occurrences import steps
 from keytokens.proof.phrase import Sentence
 from keytokens.proof.votes import FloatArray
@@ -37,21 +37,21 @@ def flip_words_exact(sentence: Sentence) -> WordSet:
     return _smallest_flip(sentence, answers)
 
 
-def exact_mask(sentence: Sentence, rival: int) -> Masking:
+def exact_mask(sentence: Sentence, rival: int) -> Search:
     """Fewest masks that let this rival win, as far as the solver's tolerance goes.
 
-    The bound comes from the programme with ties allowed, which every flip satisfies. Where the label wins ties such a
+    The bound comes from the program with ties allowed, which every flip satisfies. Where the label wins ties such a
     mask may be a tie; then a second run asks for a clear loss.
     """
     rows = _Rows(sentence, rival)
     words, bound, infeasible = rows.solve(0.0)
     if infeasible:
-        return Masking(None, sentence.length + 1, True, False)
+        return Search(None, sentence.length + 1, True, False)
     if words is None or not _changes(sentence, words):
         words, _, infeasible = rows.solve(10.0 * TOLERANCE)
     if words is not None and not _changes(sentence, words):
         words = None
-    return Masking(words, bound, infeasible or (words is not None and len(words) == bound), infeasible)
+    return Search(words, bound, infeasible or (words is not None and len(words) == bound), infeasible)
 
 
 def _changes(sentence: Sentence, words: tuple[int, ...]) -> bool:
@@ -59,7 +59,7 @@ def _changes(sentence: Sentence, words: tuple[int, ...]) -> bool:
 
 
 class _Rows:
-    """The programme, row by row."""
+    """The program, row by row."""
 
     def __init__(self, sentence: Sentence, rival: int) -> None:
         self.sentence = sentence

@@ -133,10 +133,10 @@ def documents(seed: int, number: int, classes: int = 2, most: int = 6) -> Iterat
         yield random_document(rng, classes, most)
 
 
-def weight_of(count: int, counts: str) -> Fraction:
+def weight_of(count: float, counts: str) -> Fraction:
     if count == 0 or counts == "raw":
         return Fraction(count)
-    return Fraction(1) if counts == "binary" else Fraction(1.0 + math.log(count))
+    return Fraction(1) if counts == "binary" else Fraction(count if count < 1 else 1.0 + math.log(count))
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Text:
             counts[token] += 1
         weights = tuple(w * weight_of(c, self.counts) for w, c in zip(self.unit.weights, counts, strict=True))
         whole = Document(weights, self.unit.values, self.unit.sink, self.unit.intercepts)
-        first, size, token = (np.array(column, dtype=np.intp) for column in zip(*self.ngrams, strict=True))
+        first, size, token = np.array(self.ngrams, dtype=np.intp).reshape(-1, 3).T
         return Sentence(self.length, first, size, token, whole.ballot, self.counts)  # type: ignore[arg-type]
 
 

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from keytokens.model.weighting import weighting
 from keytokens.proof import Ballot, flip, flip_occurrences, sufficient, sufficient_occurrences
-from keytokens.proof.occurrences import phi
 
 from .reference import Document, argmax, random_document, weight_of
 
@@ -86,7 +86,7 @@ def test_greedy_is_wrong_for_sublinear_counts() -> None:
     """Each further deletion of a token removes more than the last: one by one, the single token looks better."""
     c = [2, 1, 1]
     values = [[0, 1.0], [0, 0.8], [0, -0.85]]
-    ballot = Ballot.of(np.log(phi(c, "log")), values, label=1)
+    ballot = Ballot.of(np.log(weighting("log")(c)), values, label=1)
     found = flip_occurrences(ballot, c, "log")
     assert found.indices == (0, 0)
     assert found.size == 2

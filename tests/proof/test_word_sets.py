@@ -10,16 +10,9 @@ import numpy as np
 import pytest
 
 from keytokens.proof import Ballot, Sentence, WordSet, flip, flip_occurrences, flip_words, sufficient, sufficient_words
-from keytokens.proof.masking import (
-    Programme,
-    _by_table,
-    _rows,
-    fewest_kept_words,
-    fewest_masks,
-    least_sum,
-    priced_masks,
-)
+from keytokens.proof.masking import fewest_kept_words, fewest_masks, least_sum, priced_masks
 from keytokens.proof.phrase import equal_shares, moved_shares, pessimistic
+from keytokens.proof.program import RunLengthProgram
 from keytokens.proof.words import _Check
 
 from .milp import flip_words_exact
@@ -62,11 +55,11 @@ def test_raw_counts(n: int, classes: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_the_table_with_its_bit_finds_the_same_minimum(n: int) -> None:
-    """The programme word by word, which watches that something known survives, against all masks."""
+def test_fewest_masks_that_leave_something_known(n: int) -> None:
+    """Half of these rivals win ties, so a mask that leaves nothing would lose: against all masks."""
     for text in texts(80 + n, 60, n, "raw"):
         sentence = text.sentence
-        found = _by_table(pessimistic(sentence, 0, equal_shares(sentence)), sentence.length, 1)
+        found = fewest_masks(pessimistic(sentence, 0, equal_shares(sentence)), sentence.length)
         assert found.complete
         assert (None if found.words is None else len(found.words)) == text.fewest_flip()
         assert found.words is None or text.is_flip(found.words)
@@ -105,7 +98,7 @@ def test_bounds_enclose_the_truth(n: int, classes: int, counts: str) -> None:
 
 
 @pytest.mark.parametrize("counts", ["binary", "log", "raw"])
-def test_the_integer_programme_is_exact(counts: str) -> None:
+def test_the_integer_program_is_exact(counts: str) -> None:
     for text in texts(110, 25, 2, counts, most=6):
         found = flip_words_exact(text.sentence)
         check_flip(text, found)
@@ -134,7 +127,7 @@ def test_moved_shares_stay_below_the_truth() -> None:
             for _ in range(3):
                 mask = tuple(np.flatnonzero(rng.random(text.length) < 0.5).tolist())
                 shares = moved_shares(sentence, shares, mask, rate=float(rng.uniform(0.3, 1.0)))
-            programme = pessimistic(sentence, 0, shares)
+            program = pessimistic(sentence, 0, shares)
             votes = sentence.votes(0)
             for kept in text.labels:
                 words = np.array(kept, dtype=bool)
@@ -142,8 +135,8 @@ def test_moved_shares_stay_below_the_truth() -> None:
                 left = np.bincount(sentence.token[inside], minlength=sentence.ballot.tokens)
                 from_left = np.where(left > 0, 1.0 if counts == "binary" else 1.0 + np.log(np.maximum(left, 1)), 0.0)
                 truth = float(votes[:-1] @ (from_left / sentence.weight) + votes[-1])
-                bound = programme.constant + float(programme.vote[inside].sum())
-                assert bound <= truth + 1e-9 or programme.vote.max() >= 2e12 * programme.slack
+                bound = program.constant + float(program.vote[inside].sum())
+                assert bound <= truth + 1e-9 or program.vote.max() >= 2e12 * program.slack
 
 
 def test_the_check_of_kept_words_is_sound() -> None:
@@ -236,10 +229,10 @@ def check_sufficient_soundly(text: Text) -> None:
     assert text.is_sufficient(found.positions)
 
 
-def programme_of(length: int, ngrams: list[tuple[int, int, float]]) -> Programme:
+def program_of(length: int, ngrams: list[tuple[int, int, float]]) -> RunLengthProgram:
     first, size, vote = (np.array(column) for column in zip(*ngrams, strict=True))
     slack = 1e-12 * float(-vote[vote < 0].sum())
-    return Programme(length, first, size, vote.astype(float), 0.0, False, slack, False)
+    return RunLengthProgram(length, first, size, vote.astype(float), 0.0, False, slack, False)
 
 
 def test_least_sums_are_convex_when_opponents_are_single_words() -> None:
@@ -249,18 +242,18 @@ def test_least_sums_are_convex_when_opponents_are_single_words() -> None:
         ngrams = [(i, 1, float(rng.integers(-3, 4))) for i in range(length)]
         ngrams += [(i, 2, float(rng.integers(0, 4))) for i in range(length - 1)]
         ngrams[0] = (0, 1, -1.0)
-        programme = programme_of(length, ngrams)
-        sums = [float(row[:, -1].min()) for row in _rows(programme, length)]
+        program = program_of(length, ngrams)
+        sums = [float(table[-1].min()) for table in program.counted(np.zeros(length), length)]
         assert all(x + z >= 2 * y - 1e-9 for x, y, z in zip(sums, sums[1:], sums[2:], strict=False))
-        exact, priced = fewest_masks(programme, length), priced_masks(programme)
+        exact, priced = fewest_masks(program, length), priced_masks(program)
         if exact.words is not None:
             assert priced.lower <= len(exact.words)
             assert priced.words is None or len(priced.words) >= len(exact.words)
 
 
 def test_least_sums_are_not_convex_in_general() -> None:
-    programme = programme_of(2, [(0, 1, 1.0), (1, 1, 1.0), (0, 2, -1.5)])
-    assert [float(row[:, -1].min()) for row in _rows(programme, 2)] == [0.5, 1.0, 0.0]
+    program = program_of(2, [(0, 1, 1.0), (1, 1, 1.0), (0, 2, -1.5)])
+    assert [float(table[-1].min()) for table in program.counted(np.zeros(2), 2)] == [0.5, 1.0, 0.0]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -302,7 +295,7 @@ def test_few_words_can_suffice_where_many_tokens_are_needed() -> None:
 
 
 def test_votes_that_depend_on_the_position() -> None:
-    """Every occurrence a token of its own: the programmes ask only that each counts for itself."""
+    """Every occurrence a token of its own: the programs ask only that each counts for itself."""
     rng = np.random.default_rng(140)
     for _ in range(40):
         length = int(rng.integers(2, 7))
@@ -337,10 +330,10 @@ def test_long_texts_come_back_with_bounds(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_search_within_a_limit_is_complete() -> None:
     for text in texts(142, 40, 2, "raw"):
-        programme = pessimistic(text.sentence, 0, equal_shares(text.sentence))
+        program = pessimistic(text.sentence, 0, equal_shares(text.sentence))
         fewest = text.fewest_sufficient()
         for most in range(text.length + 1):
-            found = fewest_kept_words(programme, most)
+            found = fewest_kept_words(program, most)
             assert found.complete
             assert (found.words is None) == (most < fewest)
 
@@ -352,17 +345,17 @@ def test_the_search_for_kept_words_loses_no_candidate(n: int) -> None:
     for _ in range(40):
         length = 9
         ngrams = [(i, size, float(rng.normal() + 0.2)) for size in range(1, n + 1) for i in range(length - size + 1)]
-        programme = programme_of(length, ngrams)
+        program = program_of(length, ngrams)
         fewest = next(
             (
                 k
                 for k in range(1, length + 1)
                 for words in combinations(range(length), k)
-                if not programme.loses(least_sum(programme, [i in words for i in range(length)]))
+                if not program.loses(least_sum(program, [i in words for i in range(length)]))
             ),
             None,
         )
-        found = fewest_kept_words(programme, length)
+        found = fewest_kept_words(program, length)
         assert (None if found.words is None else len(found.words)) == fewest
 
 

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
+from scipy import sparse
 
-from keytokens.text import MASK
+from keytokens.text import MASK, Limits, Vocabulary, build
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, character_class
+from keytokens.text.spill import Executor
 
 letters, ideographs, marks = character_class(LETTERS), character_class(IDEOGRAPHS), character_class(MARKS)
 WORD = re.compile(f"[{letters}][{letters}{marks}]*|[{ideographs}][{marks}]*|[{character_class(SYMBOLS)}{MASK}]|!+|[?]+")
@@ -56,6 +58,12 @@ def ngrams_of(words: Sequence[str], least: int, most: int) -> Counter[tuple[str,
         for i in range(len(words) - n + 1)
         if MASK not in (gram := tuple(words[i : i + n]))
     )
+
+
+def built(texts: Sequence[str], limits: Limits, run: Executor | None = None) -> tuple[Vocabulary, sparse.csr_matrix]:
+    """The vocabulary of texts, and their counts."""
+    found = build(texts, limits, run)
+    return found.vocabulary, found.matrix()
 
 
 # Characters and snippets between which words begin, end, join and vanish.

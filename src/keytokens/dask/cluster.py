@@ -26,10 +26,10 @@ from ..base.errors import KeyTokensError, refusal
 from ..model.attention import Gradient, Parameters
 from ..model.blocks import Block, Float
 from ..model.prior import Statistics
-from ..text.ngrams import Grams, Shard
-from ..text.pieces import grouped
-from ..text.shards import Entered, LentShelf, Numbering, WordCounts
-from ..text.vocabulary import Level
+from ..text.hashing import KeyTable
+from ..text.matrix import Rows
+from ..text.ngrams import Grams, Reading, WordCounts
+from ..text.words import blocks
 
 Result = TypeVar("Result")
 
@@ -124,8 +124,6 @@ def _keep_freed_memory() -> None:
 
 def _bytes(item: Any) -> int:
     """What an object of ours holds; without it the scheduler would take it to be a few bytes, and move it about."""
-    if isinstance(item, LentShelf):
-        return sum(_bytes(item.get(at)) for at in range(len(item)))
     if is_dataclass(item):
         return sum(_bytes(getattr(item, field.name)) for field in fields(item))
     if isinstance(item, tuple):
@@ -133,10 +131,9 @@ def _bytes(item: Any) -> int:
     return int(item.nbytes) if isinstance(item, np.ndarray) else int(sizeof(item))
 
 
-for _kind in (LentShelf, Shard, Entered, Grams, Numbering, WordCounts, Parameters, Gradient, Statistics):
+for _kind in (WordCounts, Reading, Grams, KeyTable, Rows, Parameters, Gradient, Statistics):
     sizeof.register(_kind, _bytes)
 sizeof.register(Block, lambda block: int(sizeof(block.tokens)))
-sizeof.register(Level, lambda level: _bytes(level.table))  # which holds the keys
 
 
 Relabel = Callable[[list[Any]], list[Any]]
@@ -192,7 +189,7 @@ def put_texts(cluster: Cluster, texts: Iterable[str]) -> list[Future]:
     They go as arguments of tasks, not as bare data: the scheduler can send them again if a worker is lost. Small parts,
     because it warns of large ones.
     """
-    return [cluster.client.submit(Sealed, piece, pure=False) for piece in grouped(texts)]
+    return [cluster.client.submit(Sealed, piece, pure=False) for piece in blocks(texts)]
 
 
 def checked_part(owner: str, part: Any, number: int) -> list[str]:

@@ -17,6 +17,7 @@ import dask
 from ..base.checks import check_texts
 from ..base.errors import refusal
 from ..estimators.text import KeyTokenClassifier
+from ..text.ngrams import build
 from ..training.weights import class_weighted
 from .cluster import (
     Cluster,
@@ -31,7 +32,7 @@ from .cluster import (
     put_texts,
     weights_of,
 )
-from .ngrams import build_on
+from .ngrams import Workers
 from .training import training_set
 
 _PATIENCE = 10.0  # seconds, for a scheduler to answer
@@ -94,7 +95,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
     ) -> DaskKeyTokenClassifier:
         if not parts:
             raise refusal("fit", "texts", "hold at least one token within the limits", "no texts at all")
-        built = build_on(cluster, parts, self._limits())
+        built = build(parts, self._limits(), Workers(cluster))
         del parts
         classes, codes = codes_of(cluster.gather(labels), relabel)
         check_length(len(codes), built.n_texts)
@@ -192,8 +193,8 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
     def compressed(self, max_bytes: int) -> KeyTokenClassifier:
         return self.to_local().compressed(max_bytes)
 
-    def page_model(self, whole_size: int | None = None) -> Any:
-        return self.to_local().page_model(whole_size)
+    def report(self, *given: Any, **options: Any) -> dict[str, Any]:
+        return self.to_local().report(*given, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         self.to_local().save(path)

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from ..base.threads import TreeSum
 from ..model.attention import Parameters
-from ..model.blocks import COUNTS, Block, Float, block_bounds
+from ..model.blocks import Block, Float, block_bounds
 from ..model.losses import Labels
-from ..text import shards as steps
-from ..text.hashing import Ids
+from ..model.weighting import WEIGHTINGS
+from ..text.matrix import Rows, stacked
+from ..text.ngrams import Built
 from ..training.fit import TrainingSet, means_of
 from .cluster import LOST, Cluster
-from .ngrams import Built
 
 _TRIES = 5
 _PART = 1 << 20  # numbers in one message
@@ -133,29 +133,30 @@ def training_set(
     own_threads: int | None,
 ) -> ClusterSet:
     """The blocks that one machine would cut, each on one worker; their texts may come from several shards."""
-    pointer = np.concatenate([[0], np.cumsum(np.concatenate(built.sizes), dtype=np.int64)])
+    sizes = cluster.gather(cluster.run_each(_sizes, built.rows))
+    pointer = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
     bounds = block_bounds(pointer)
-    starts = np.cumsum([0, *map(len, built.sizes)]).tolist()
+    starts = np.cumsum([0, *map(len, sizes)]).tolist()
+    n_tokens = len(built.vocabulary)
     narrow = y.astype(np.min_scalar_type(n_classes))
     held: list[Future] = []
     for first, last in pairwise(bounds):
         at = len(held) / (len(bounds) - 1)
         parts = [
             (shard, max(first, begin) - begin, min(last, end) - begin)
-            for shard, (begin, end) in zip(built.shards, pairwise(starts), strict=True)
+            for shard, (begin, end) in zip(built.rows, pairwise(starts), strict=True)
             if max(first, begin) < min(last, end)
         ]
         own_y, own_weight = (_sent(cluster, array[first:last], at) for array in (narrow, weight))
-        held.append(cluster.run(_block, parts, built.column, counts, own_y, own_weight, own_threads, at=at))
+        held.append(cluster.run(_block, parts, n_tokens, counts, own_y, own_weight, at=at))
     ends = bounds[1:-1]
-    sizes = built.vocabulary.sizes
     return ClusterSet(
         [],
         np.split(y, ends),
         np.split(weight, ends),
         n_classes,
         threads,
-        sizes,
+        built.vocabulary.sizes,
         cluster=cluster,
         held=held,
         own_threads=own_threads,
@@ -197,17 +198,32 @@ def _received_parameters(a: Sequence[Any], B: Sequence[Any], c: Float, *rest: An
     return Parameters(_received(a), _received(B).reshape(-1, len(c)).T, c, *rest)
 
 
+def _sizes(shard: Sequence[Rows]) -> NDArray[np.int32]:
+    """Tokens of each text."""
+    return np.concatenate([np.empty(0, np.int32), *(rows.sizes for rows in shard)])
+
+
+def _between(shard: Sequence[Rows], first: int, last: int) -> Iterator[Rows]:
+    """Texts first .. last - 1 of a shard."""
+    begin = 0
+    for rows in shard:
+        size = len(rows.sizes)
+        if first < begin + size and begin < last:
+            yield rows.between(max(first - begin, 0), min(last - begin, size))
+        begin += size
+
+
 def _block(
-    parts: Sequence[tuple[steps.Entered, int, int]],
-    column: Ids,
+    parts: Sequence[tuple[Sequence[Rows], int, int]],
+    n_tokens: int,
     counts: str,
     y: Sequence[Any],
     weight: Sequence[Any],
-    threads: int | None,
 ) -> Held:
     """One block of the texts first .. last - 1 of each shard."""
-    rows = steps.by_text(steps.some_texts(parts), column, COUNTS[counts], _threads(threads))
-    return Block.of(rows), _received(y).astype(np.intp), _received(weight)
+    rows = [each for part in parts for each in _between(*part)]
+    matrix, _ = stacked(rows, n_tokens, WEIGHTINGS[counts])
+    return Block.of(matrix), _received(y).astype(np.intp), _received(weight)
 
 
 def _threads(asked: int | None) -> int:

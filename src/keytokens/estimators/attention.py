@@ -20,9 +20,10 @@ from ..base.errors import refusal
 from ..base.progress import progress
 from ..base.threads import cores
 from ..model.attention import Parameters, scores
-from ..model.blocks import COUNTS, Block, Float, blocks_of, weigh
+from ..model.blocks import Block, Float, blocks_of
 from ..model.embeddings import Embeddings, embed
 from ..model.losses import log_probabilities, probabilities
+from ..model.weighting import WEIGHTINGS, weigh
 from ..training.fit import TrainingSet, fit_scalars
 from ..training.lbfgs import LBFGSState
 from ..training.weights import check_memory, check_weights, class_weighted
@@ -102,7 +103,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def check_options(self) -> None:
         """Refuse options that break a rule, as `fit` does before it begins."""
         owner = type(self).__name__
-        check_choice(owner, "counts", self.counts, COUNTS)
+        check_choice(owner, "counts", self.counts, WEIGHTINGS)
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise refusal(owner, "prior", "be a Prior or None", self.prior, "for example prior=Prior(sink=0)")
         self._prior.check_options()

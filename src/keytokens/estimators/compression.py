@@ -42,10 +42,15 @@ class TokenModel:
 # ---- the choice
 
 
+def most_decisive(model: TokenModel) -> NDArray[np.intp]:
+    """All columns, the token with the largest mean contribution, of either sign, first."""
+    said = model.mean_attention * np.abs(model.theta.B + model.theta.c[:, None]).max(axis=0)
+    return np.argsort(-said, kind="stable")
+
+
 def shrink(model: TokenModel, tokens: int) -> TokenModel:
     """At most so many of its tokens, those that say most, with numbers on a grid."""
-    said = model.mean_attention * np.abs(model.theta.B + model.theta.c[:, None]).max(axis=0)
-    return _rounded(_restricted(model, np.argsort(-said, kind="stable")[:tokens]))
+    return _rounded(_restricted(model, most_decisive(model)[:tokens]))
 
 
 def _restricted(model: TokenModel, kept: NDArray[np.intp]) -> TokenModel:

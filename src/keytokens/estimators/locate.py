@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from ..base.checks import check_texts
 from ..explain.documents import Together
 from ..explain.text import Explanation
 from ..model.attention import Parameters, scores
-from ..model.blocks import COUNTS, Float
+from ..model.blocks import Float
 from ..model.losses import probabilities
-from ..proof.occurrences import Counts
+from ..model.weighting import WEIGHTINGS
 from ..text.vocabulary import Vocabulary
 from ..text.words import Words, read_words, spans
 
@@ -41,7 +41,7 @@ def explain_texts(
 ) -> list[Explanation]:
     """Read the texts as `predict` does and put what the model says of each token into one record a text."""
     order = sorted(range(len(texts)), key=lambda i: not texts[i].isascii())  # plain ones first: see `_places`
-    together = _read([texts[i] for i in order], vocabulary, theta, classes, cast(Counts, counts))
+    together = _read([texts[i] for i in order], vocabulary, theta, classes, counts)
     place = sorted(range(len(texts)), key=order.__getitem__)
     return [Explanation.among(together, k) for k in place]
 
@@ -120,12 +120,12 @@ def _grouped(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.intp], NDA
 
 
 def _read(
-    texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: Counts
+    texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
 ) -> Together:
     words = read_words(texts)
     uses = _Uses.of(words, vocabulary)
     column = uses.column
-    weight = COUNTS[counts](uses.occurrences.astype(np.float64))
+    weight = WEIGHTINGS[counts](uses.occurrences)
     # f as `predict` computes it, to the bit: the same matrix
     C = copy(_no_entries(len(texts), len(vocabulary)))
     C.data, C.indices, C.indptr = weight[uses.by_column], column[uses.by_column], uses.token_ends.astype(np.int32)

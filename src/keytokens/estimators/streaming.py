@@ -1,7 +1,7 @@
 """A fit to more texts than the memory holds: one pass over them, everything else from files in a folder.
 
-    texts   -> pieces, tallies, entries     in files without a name, gone when the process is
-            -> indices, data, begins        the counts, mapped; training reads them block by block
+    texts   -> words, n-grams, rows         in files without a name, gone when the process is
+            -> indices, data                the counts, mapped; training reads them block by block
     labels, vocabulary                      in memory, and in the folder for a run that goes on after an interruption
 
 The vocabulary and the vectors of training have to be in memory, and so have some numbers for each text and class. The
@@ -34,11 +34,11 @@ from ..base.checks import Seen, check_labels, check_texts, listed_labels
 from ..base.errors import InputError, refusal
 from ..base.files import write_whole
 from ..base.memory import MappedArray
-from ..model.blocks import COUNTS, Block, block_bounds, each_block, made_of
+from ..model.blocks import Block, block_bounds, each_block, made_of
+from ..model.weighting import WEIGHTINGS
 from ..text.allowance import ANYTHING, Allowance
-from ..text.ngrams import Limits, build_from
-from ..text.pieces import grouped
-from ..text.spill import file_shelves
+from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..text.vocabulary import Level, Vocabulary
 from ..training.lbfgs import LBFGSState
 
@@ -259,14 +259,13 @@ def gather(
     def room(length: int, dtype: Any) -> MappedArray:
         return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")
 
-    shelves = file_shelves(place.folder)
-    allowance = budget or ANYTHING
-    vocabulary, matrix, rooms = build_from(grouped(texts()), limits, threads, shelves, room, COUNTS[counts], allowance)
-    if not len(vocabulary):
+    built = build(texts(), limits, Threads(threads, place.folder), budget or ANYTHING)
+    matrix, rooms = built.in_rooms(WEIGHTINGS[counts], room)
+    if not len(built.vocabulary):
         cure = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
     filed = Filed.of(matrix, rooms, place.folder)
-    return Gathered(vocabulary, filed, *codes.finish(relabel), None if budget is None else budget.dropped)
+    return Gathered(built.vocabulary, filed, *codes.finish(relabel), None if budget is None else budget.dropped)
 
 
 def sealed(record: dict[str, Any]) -> bytes:

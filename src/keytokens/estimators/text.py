@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -20,20 +20,19 @@ from ..base.errors import refusal
 from ..base.threads import ordered_map
 from ..explain.text import Explanation, KeyToken
 from ..model.attention import scores
-from ..model.blocks import COUNTS, Float, blocks_of, weigh
+from ..model.blocks import Float, blocks_of
+from ..model.weighting import WEIGHTINGS, weigh
 from ..text.matrix import count
-from ..text.ngrams import Limits, find
-from ..text.pieces import slices
+from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..text.vocabulary import Vocabulary
+from ..text.words import blocks
 from ..training.weights import class_weighted
 from .attention import Attention, Exact
-from .compression import TokenModel, largest_within, shrink
+from .compression import TokenModel, largest_within, most_decisive, shrink
 from .locate import explain_texts, read_together
 from .prior import Prior
 from .streaming import LEAST_MEMORY, Budget, Workplace, gather
-
-if TYPE_CHECKING:
-    from ..app.explorer.model import PageModel
 
 
 class KeyTokenClassifier(Attention):
@@ -133,16 +132,17 @@ class KeyTokenClassifier(Attention):
         y = check_labels("fit", labels, len(texts))
         weight = self._sample_weight(sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
-        found = find(texts, self._limits(), self._threads)
-        blocks = blocks_of(found.by_text(self._threads, COUNTS[self.counts]))
-        vocabulary = found.vocabulary
-        del found
+        built = build(texts, self._limits(), Threads(self._threads))
+        vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
+        del built
         if not len(vocabulary):
             cure = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        self._train(blocks, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
+        documents = blocks_of(counts)
+        del counts
+        self._train(documents, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
         return self
 
     def fit_batches(
@@ -212,10 +212,7 @@ class KeyTokenClassifier(Attention):
         def one(some: list[str]) -> Float:
             return scores(weigh(count(some, self.vocabulary_), self.counts), theta)
 
-        pieces = slices(listed)
-        if len(pieces) == 1:
-            return one(listed)
-        done = ordered_map(lambda piece: one(listed[piece]), pieces, self._threads)
+        done = ordered_map(one, blocks(listed), self._threads)
         return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))
 
     def explain(self, text: str) -> Explanation:
@@ -276,21 +273,16 @@ class KeyTokenClassifier(Attention):
         """
         check_is_fitted(self)
         check_number("pruned", "max_tokens", max_tokens, 1, whole=True)
-        values = self._theta.B + self._theta.c[:, None]
-        said = self.mean_attention_ * np.abs(values).max(axis=0)
-        kept = np.sort(np.argsort(-said, kind="stable")[:max_tokens])
-        names = self.vocabulary_.tokens
-        model = clone(self)
-        model.__dict__.update(
-            {name: value for name, value in self.__dict__.items() if name.endswith("_")},
-            vocabulary_=Vocabulary.from_tokens([names[s] for s in kept.tolist()]),
-            attention_=self.attention_[kept],
-            values_=self.values_[:, kept],
-            mean_attention_=self.mean_attention_[kept],
-            class_counts_=self.class_counts_[:, kept],
+        whole = self.token_model()
+        kept = np.sort(most_decisive(replace(whole, theta=self._theta))[:max_tokens])
+        names, theta = self.vocabulary_.tokens, whole.theta
+        small = TokenModel(
+            Vocabulary.from_tokens([names[s] for s in kept.tolist()]),
+            replace(theta, a=theta.a[kept], B=theta.B[:, kept]),
+            whole.mean_attention[kept],
+            whole.class_counts[:, kept],
         )
-        model._exact = Exact(model._present(), self._exact.on_grid)
-        return model
+        return self._with(small, self._exact.on_grid)
 
     def compressed(self, max_bytes: int) -> KeyTokenClassifier:
         """A model that takes at most `max_bytes` on disk: numbers on a coarse grid and, if need be, fewer tokens.
@@ -315,7 +307,7 @@ class KeyTokenClassifier(Attention):
         check_is_fitted(self)
         return TokenModel(self.vocabulary_, self._present(), self.mean_attention_, self.class_counts_)
 
-    def _with(self, small: TokenModel) -> KeyTokenClassifier:
+    def _with(self, small: TokenModel, on_grid: bool = True) -> KeyTokenClassifier:
         """The same options and history, other tokens and numbers."""
         model = clone(self)
         model.__dict__.update(
@@ -329,31 +321,8 @@ class KeyTokenClassifier(Attention):
             mean_attention_=small.mean_attention,
             class_counts_=small.class_counts,
         )
-        model._exact = Exact(model._present(), on_grid=True)
+        model._exact = Exact(model._present(), on_grid)
         return model
-
-    def page_model(self, whole_size: int | None = None) -> PageModel:
-        """The model as plain data for a page; `whole_size` is the number of tokens before pruning, if there was any."""
-        from ..app.explorer.model import PageModel
-
-        check_is_fitted(self)
-        return PageModel(
-            classes=self.classes_.tolist(),
-            tokens=self.vocabulary_.tokens,
-            order=self.vocabulary_.order,
-            counts=self.counts,
-            attention=self.attention_,
-            values=self.values_,
-            intercept=self._theta.c,
-            empty=self._theta.empty,
-            log_sink=self.log_sink_,
-            mean_attention=self.mean_attention_,
-            class_counts=self.class_counts_,
-            history=self.history_.tolist(),
-            status=self.status_,
-            options=self.flat_params(),
-            whole_size=whole_size,
-        )
 
     def report(
         self,
@@ -379,9 +348,8 @@ class KeyTokenClassifier(Attention):
         truth = check_truth("report", labels, len(listed), self.classes_)
         whole = len(self.vocabulary_)
         model = self if max_tokens is None or max_tokens >= whole else self.pruned(max_tokens)
-        shown = model.page_model(None if model is self else whole)
-        P = model.predict_proba(listed)
-        return write_report(Path(path), shown, listed, truth, P, title or Path(path).stem, max_documents)
+        whole_size = None if model is self else whole
+        return write_report(Path(path), model, listed, truth, title or Path(path).stem, max_documents, whole_size)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a directory, whole or not at all."""

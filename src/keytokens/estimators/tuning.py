@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,11 @@ from ..base.checks import check_choice, check_labels, check_number, check_texts
 from ..base.errors import refusal
 from ..base.progress import Bar
 from ..model.attention import scores
-from ..model.blocks import COUNTS, Float, blocks_of, weigh
+from ..model.blocks import Float, blocks_of
 from ..model.losses import probabilities
+from ..model.weighting import WEIGHTINGS, weigh
 from ..text.ngrams import Limits, build
+from ..text.spill import Threads
 from ..training.weights import class_weighted
 from .text import KeyTokenClassifier
 
@@ -83,6 +85,17 @@ class Tuned:
         """The options that are not as they were at the start."""
         start = self.trials[0].options
         return {name: value for name, value in self.options.items() if value != start[name]}
+
+    def record(self) -> dict[str, Any]:
+        """Everything but the model, as plain data for JSON."""
+        return {
+            "metric": self.metric,
+            "score": self.score,
+            "standard_error": self.standard_error,
+            "options": self.options,
+            "trials": [asdict(trial) for trial in self.trials],
+            "seconds": self.seconds,
+        }
 
     def __str__(self) -> str:
         changed = ", ".join(f"{name}={value!r}" for name, value in self.changed.items())
@@ -195,7 +208,7 @@ class Space:
         small = letters <= FEW_LETTERS
         choices = {
             "min_df": ((1, 2), (1, 4), (1, 8), *(((1,),) if small else ())),
-            "counts": tuple(COUNTS)[::-1],
+            "counts": tuple(WEIGHTINGS)[::-1],
             "ngrams": ((1, 3), (1, 2), (1, 1), *(((1, 4),) if small else ())),
             "prior__sink": (0.0,),
             "prior__ratio": (0.0,),
@@ -324,7 +337,8 @@ class Data:
         cls, texts: list[str], labels: NDArray[Any], weight: Float, limits: Limits, threads: int, folds: int, seed: int
     ) -> Data:
         begin = clock()
-        vocabulary, counts = build(texts, limits, threads)
+        built = build(texts, limits, Threads(threads))
+        vocabulary, counts = built.vocabulary, built.matrix()
         seconds = clock() - begin
         classes, y = np.unique(labels, return_inverse=True)
         held = folds_of(y, folds, seed)

@@ -20,12 +20,11 @@ from ..model.attention import holding_half, shares
 from ..model.losses import probabilities
 from ..proof.tokens import TokenSet
 from ..proof.votes import Ballot
-from .certificate import Proof
+from .certificate import Proof, said
 from .prediction import Prediction, ProvedSet
 from .record import Explained
 
 Array = NDArray[np.float64]
-NOT_LINEAR = 'Nothing is proved of single instances: with head="tanh" the score is no weighted mean of their values.'
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,6 @@ class BagCertificate(Proof):
     """What is proved of the label of one bag."""
 
     unit = "instances"
-    leaves = "an instance"
-    covers = "Deletions only: nothing is said of added or changed instances."
 
     @property
     def instances(self) -> int:
@@ -120,7 +117,7 @@ class BagExplanation(Explained):
     @functools.cached_property
     def certificate(self) -> BagCertificate:
         """What is proved of this prediction."""
-        silent = "" if self.formal else NOT_LINEAR
+        silent = "" if self.formal else said("not linear", {})
         votes = () if self._ballot is None else (self._ballot,)
         return BagCertificate(self.prediction, votes, *self._sets, len(self.log_weight), False, silent)
 

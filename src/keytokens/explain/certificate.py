@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +21,18 @@ from ..proof.votes import Ballot
 from .prediction import Prediction
 
 DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted items the range of the probability is given
+
+
+@functools.cache
+def sentences() -> dict[str, Any]:
+    """The templates of all sentences by name, which the page reads too."""
+    found: dict[str, Any] = json.loads(files(__package__).joinpath("sentences.json").read_text("utf-8"))
+    return found
+
+
+def said(name: str, facts: Mapping[str, Any]) -> str:
+    """The sentence of this name with its facts filled in."""
+    return str(sentences()[name]).format_map(facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +53,16 @@ class Proof:
     margins: tuple[float, float] | None = None
 
     unit: ClassVar[str]  # what items are called, in the plural
-    leaves: ClassVar[str]  # what a deletion must leave where there is no sink
-    covers: ClassVar[str]  # what the proof does not speak of
+
+    @property
+    def leaves(self) -> str:
+        """What a deletion must leave where there is no sink."""
+        return str(sentences()["units"][self.unit]["rest"])
+
+    @property
+    def covers(self) -> str:
+        """What the proof does not speak of."""
+        return str(sentences()["units"][self.unit]["covers"])
 
     @property
     def label(self) -> Any:
@@ -162,10 +184,12 @@ class Proof:
     def sentence(self) -> str:
         if self.silent:
             return self.silent
-        parts = [*_kept_words(self), *_gone_words(self)]
-        if self.tight:
-            parts.append("To rounding: a comparison hangs on a relative difference below 1e-12.")
-        return " ".join([*parts, self.covers])
+        own = sentences()["units"][self.unit]
+        items = f"{self.items} {self.unit if self.items != 1 else own['unit']}"
+        facts = {**own, "units": self.unit, "items": items, "label": repr(self.label)}
+        facts["rivals"] = len(self.prediction.classes) - 1
+        tight = [said("tight", facts)] if self.tight else []
+        return " ".join([*_kept_sentences(self, facts), *_gone_sentences(self, facts), *tight, self.covers])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -193,42 +217,31 @@ class Proof:
         return f"{type(self).__name__}({self.sentence!r})"
 
 
-def _kept_words(c: Proof) -> list[str]:
+def _kept_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     """What the sufficient set does, and that no smaller one does."""
     kept = c.kept
-    stays = f"it stays {c.label!r} and its probability stays at least {_rounded_down(c.at_least)}."
+    facts = {**facts, "size": kept.size, "lower": kept.lower, "probability": _rounded_down(c.at_least)}
     if kept.size == 0:
-        return [f"The label is fixed without any {_one(c)}: whatever is deleted, {stays}"]
-    others = f"whatever other {c.unit} are deleted, {stays}"
-    of_all = f"{kept.size} of {c.items} {c.unit if c.items != 1 else _one(c)}"
+        return [said("kept none", facts)]
     if kept.status != "minimum":
-        return [
-            f"These {of_all} fix the label against all {len(c.prediction.classes) - 1} rivals: {others}",
-            f"None of them can be left out (at least {kept.lower} are needed).",
-        ]
-    does = f"{of_all} {'fixes' if kept.size == 1 else 'fix'} the label: {others}"
-    return [does, _no_fewer(c, kept.size)] if kept.size > 1 or c.has_sink else [does]
+        return [said("kept subset", facts)]
+    does = said("kept one" if kept.size == 1 else "kept many", facts)
+    return [does, _no_fewer(kept.size, facts)] if kept.size > 1 or c.has_sink else [does]
 
 
-def _gone_words(c: Proof) -> list[str]:
+def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     """What the flip set does, and that no smaller one does."""
     gone = c.gone
     if gone.status == "none":
-        return [f"No deletion{'' if c.has_sink else f' that leaves {c.leaves}'} changes the label."]
-    these = f"this {_one(c)}" if gone.size == 1 else f"these {gone.size} {c.unit}"
-    then = f"the probability of {c.label!r} is then {c.probability_after_flip:.2f}"
-    does = f"Deleting {these} makes it {c.label_after_flip!r} ({then})."
-    return [does, _no_fewer(c, gone.size)] if gone.size > 1 else [does]
+        return [said("gone none, sink" if c.has_sink else "gone none", facts)]
+    facts = {**facts, "size": gone.size, "after": repr(c.label_after_flip)}
+    facts["probability"] = f"{c.probability_after_flip:.2f}"
+    does = said("gone one" if gone.size == 1 else "gone many", facts)
+    return [does, _no_fewer(gone.size, facts)] if gone.size > 1 else [does]
 
 
-def _one(c: Proof) -> str:
-    return c.unit[:-1]
-
-
-def _no_fewer(c: Proof, size: int) -> str:
-    if size > 2:
-        return f"No {size - 1} {c.unit} do."
-    return "Nothing less does." if size == 1 else f"No single {_one(c)} does."
+def _no_fewer(size: int, facts: dict[str, Any]) -> str:
+    return said(f"fewer than {size if size < 3 else 'many'}", {**facts, "fewer": size - 1})
 
 
 def _rounded_down(probability: float | None) -> str:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..model.attention import least_holding_half
 from ..proof.batch import Answers, Weights, answers, relative_weights
-from ..proof.occurrences import Counts
 from ..proof.tokens import TokenSet
 
 Array = NDArray[np.float64]
@@ -54,7 +53,7 @@ class Together:
     scores: NDArray[Any]  # (n, K)
     probabilities: NDArray[Any]  # (n, K)
     classes: Sequence[Any]
-    counts: Counts
+    counts: str
 
     @functools.cached_property
     def words_of(self) -> list[slice]:

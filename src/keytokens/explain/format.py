@@ -1,21 +1,20 @@
-"""The text cut into pieces, each with the tokens that cover it.
-
-What page and terminal say alike: labels, numbers, and what is proved of a set, in words.
-"""
+"""How labels and numbers are written, and a text cut into pieces, each with the tokens that cover it."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .bag import BagExplanation, Instance, InstanceSet
-from .text import Explanation, FormalItem, FormalSet, TokenUse
+from .bag import BagExplanation, Instance
+from .text import Explanation, FormalSet, TokenUse
+
+Record = Explanation | BagExplanation  # what pages and terminal show
 
 LONGEST_TEXT = 200_000  # characters that are highlighted
+LONGEST_NAME = 60  # characters of a label or token in a table
 
 
 class Piece(NamedTuple):
@@ -106,12 +105,6 @@ def strongest(found: Sequence[Piece]) -> float:
     return max((abs(piece.ink) for piece in found), default=0.0)
 
 
-Record = Explanation | BagExplanation  # what pages and terminal show
-
-AnySet = FormalSet | InstanceSet
-LONGEST_NAME = 60  # characters of a label or token in a table
-MOST_WORDS = 5_000  # sets of words take a second per thousand words or so: longer texts are shown without them
-
 # Control characters but tab and line ends, lone surrogates, and code points that are no characters.
 _NO_GLYPH = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
@@ -198,166 +191,3 @@ def sides(e: Record) -> tuple[str, str]:
     if len(labels) == 2:
         return f"for {quoted(labels[1])}", f"for {quoted(labels[0])}"
     return f"for {quoted(e.label)}", f"against {quoted(e.label)}"
-
-
-class TokenTotal(NamedTuple):
-    """A token with all its occurrences, or an instance."""
-
-    text: str
-    times: int
-    attention: float
-    value: float
-    contribution: float
-
-
-def totals(e: Record) -> list[TokenTotal]:
-    """Every known token of the text, or every instance of the bag, greatest contribution first."""
-    found = _instance_totals(e) if isinstance(e, BagExplanation) else _token_totals(e)
-    return sorted(found, key=lambda total: -total.contribution)
-
-
-def _instance_totals(e: BagExplanation) -> list[TokenTotal]:
-    return [
-        TokenTotal(instance_name(t.index), 1, t.attention, t.value, t.contribution)
-        for t in e.instances
-        if t.value is not None and t.contribution is not None
-    ]
-
-
-def _token_totals(e: Explanation) -> list[TokenTotal]:
-    times = Counter(use.text for use in e.tokens)
-    one = {use.text: use for use in e.tokens}  # all occurrences of a token have the same figures
-    return [
-        TokenTotal(name, n, n * one[name].attention, one[name].value, n * one[name].contribution)
-        for name, n in times.items()
-    ]
-
-
-def attended(e: Record) -> list[tuple[str, float]]:
-    """The instances of a bag of which nothing is proved, by attention; else nothing."""
-    if not isinstance(e, BagExplanation) or e.formal:
-        return []
-    return sorted(((instance_name(t.index), t.attention) for t in e.instances), key=lambda pair: -pair[1])
-
-
-class ShownSet(NamedTuple):
-    """A formal set and the sentences that belong to it."""
-
-    title: str
-    says: str  # what the set does
-    size: str  # how large it is, and what is proved of that
-    items: Sequence[FormalItem]
-    unit: str
-
-
-def formal_sets(e: Record) -> list[ShownSet]:
-    """Sufficient and flip sets, of instances or of tokens and words; none if nothing is proved."""
-    c = e.certificate
-    if c.silent:
-        return []
-    says = f"Whatever other {c.unit} are deleted, the label stays."
-    items = [
-        _shown(e, f"Sufficient {c.unit}", says, e.sufficient, c.items),
-        _shown(e, f"Flip {c.unit}", _after("Deleting", e.flip), e.flip, c.items),
-    ]
-    return items if isinstance(e, BagExplanation) else [*items, *_sets_of_words(e)]
-
-
-def _sets_of_words(e: Explanation) -> list[ShownSet]:
-    words = len(e.document.words)
-    if words > MOST_WORDS:
-        return [_not_computed("Sufficient words", "sufficient_words"), _not_computed("Flip words", "flip_words")]
-    says = "Whatever other words are masked, the label stays."
-    return [
-        _shown(e, "Sufficient words", says, e.sufficient_words, words),
-        _shown(e, "Flip words", _after("Masking", e.flip_words), e.flip_words, words),
-    ]
-
-
-def _not_computed(title: str, name: str) -> ShownSet:
-    why = f"Left out, because the text has more than {MOST_WORDS:,} words. In Python, explanation.{name} computes it."
-    return ShownSet(title, "", why, (), "words")
-
-
-def _after(doing: str, found: AnySet) -> str:
-    if not found.items:
-        return ""
-    return f"{doing} {'it' if found.size == 1 else 'them'} makes the label {quoted(found.label_after)}."
-
-
-def _shown(e: Record, title: str, says: str, found: AnySet, total: int) -> ShownSet:
-    size = _nothing_flips(e, found.unit) if found.status == "none" else _size(found, total)
-    return ShownSet(title, says if found.items else "", size, _items(e, found), found.unit)
-
-
-def _items(e: Record, found: AnySet) -> Sequence[FormalItem]:
-    """An instance has its number for a name and no place in a text."""
-    if isinstance(found, FormalSet):
-        return found.items
-    added = {total.text: total.contribution for total in totals(e)}
-    return [FormalItem(name, 0, 0, (), added[name]) for name in map(instance_name, found)]
-
-
-def _nothing_flips(e: Record, unit: str) -> str:
-    doing = "masking of words" if unit == "words" else "deletion"
-    ballot = e.certificate.ballot
-    where = "" if ballot is None or ballot.has_sink else f" that leaves {e.certificate.leaves}"
-    return f"There is none: no {doing}{where} changes the label."
-
-
-def _size(found: AnySet, total: int) -> str:
-    rounding = " To rounding: a comparison hangs on a relative difference below 1e-12." if found.tight else ""
-    return _proved(found, total) + rounding
-
-
-def _proved(found: AnySet, total: int) -> str:
-    one = found.unit[:-1]
-    if not found.items and found.status == "bounds":
-        return f"None was found; if there is one, it has at least {found.lower:,} {found.unit}."
-    if not found.items:
-        return f"Empty: the label is fixed without any {one}."
-    many = f"{found.size:,} of {total:,} {found.unit if total != 1 else one}"
-    return many + {
-        "minimum": ", proved to be the fewest.",
-        "subset-minimal": f"; none can be left out, and fewer than {found.lower:,} never do.",
-        "bounds": f", verified; the fewest are at least {found.lower:,}.",
-    }.get(found.status, ".")
-
-
-def notes(e: Record) -> list[str]:
-    """What the numbers mean, and what is not covered."""
-    c = e.certificate
-    if isinstance(e, BagExplanation) and not e.formal:
-        return ["Attention is how much of an instance enters the pooled numbers, not what it does to the score."]
-    said = [f"{c.covers} The sentence above counts {c.unit}: {_meant(e)}."]
-    if c.silent:
-        return said
-    own = 0.0 if isinstance(e, BagExplanation) else e.sink
-    sink = f", with the sink's own {signed(own)}," if own else ""
-    said.append(f"A contribution is attention times value. All of them{sink} add up to the logit {signed(e.logit)}.")
-    if len(e.probabilities) == 2:
-        said.append(
-            f"{_one(c.unit)} can speak for the label and still lower its probability: when its value is nearer to zero "
-            "than the logit, the others weigh more without it."
-        )
-    return [*said, _limit(e)]
-
-
-def _one(unit: str) -> str:
-    return "An instance" if unit == "instances" else "A token"
-
-
-def _meant(e: Record) -> str:
-    if isinstance(e, BagExplanation):
-        return "the vectors of the bag, numbered from 0"
-    return "words, or runs of neighbouring words, that the model knows"
-
-
-def _limit(e: Record) -> str:
-    """What deleting means."""
-    if isinstance(e, BagExplanation):
-        return (
-            "Deleting an instance leaves its vector out: nothing is said of single coordinates, and an encoder that "
-            "made the vectors is not asked again."
-        )
-    return "Masking a word removes every token that touches it and makes no new one."

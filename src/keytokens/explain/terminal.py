@@ -15,28 +15,21 @@ from .format import (
     LONGEST_TEXT,
     Piece,
     Record,
-    ShownSet,
-    at_least,
-    at_most,
-    attended,
     clean,
-    figure,
-    formal_sets,
     label_name,
     one_line,
     pieces,
     probability,
-    quoted,
     sides,
     signed,
     strongest,
     text_of,
 )
+from .sections import Row, Section, classes, key_tokens, sections
 from .text import KeyToken
 
 NARROWEST = 20
-MOST_ITEMS = 12  # of a set
-MOST_CLASSES = 6
+MOST_ROWS = 12  # of a section
 FAINT = 0.08  # of the strongest ink: weaker tokens stay plain
 
 # 256 colours: middle tones that can be read on black and on white
@@ -58,23 +51,17 @@ def wants_colour(stream: Stream) -> bool:
 
 
 def explanation_text(e: Record, *, colour: bool, width: int) -> str:
-    """The text with its key tokens, the label, what is proved, and the sets."""
+    """The text with its key tokens, the label, what is proved, and the sections."""
     width = max(width, NARROWEST)
-    parts = [_marked(e, colour, width), _key(e, colour, width), _verdict(e, colour, width), _ranges(e, width)]
-    parts += [_formal_set(shown, colour, width) for shown in formal_sets(e)]
-    parts.append(_attended(e, width))
+    shown = [_section(section, colour, width) for section in [classes(e), *sections(e)] if section.brief]
+    parts = [_marked(e, colour, width), _key(e, colour, width), _verdict(e, colour, width), *shown]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def key_tokens_text(found: Mapping[Any, Sequence[KeyToken]], colour: bool, width: int) -> str:
     """The most decisive tokens of each class."""
     width = max(width, NARROWEST)
-    first = next(iter(found), None)
-
-    def hue(label: Any) -> tuple[str, ...]:  # two classes have the colours of their tokens in the texts
-        return _hue(-1.0 if len(found) == 2 and label == first else 1.0, colour)
-
-    return "\n\n".join(_key_tokens_of(label, tokens, hue(label), width) for label, tokens in found.items()) + "\n"
+    return "\n\n".join(_table(section, colour, width) for section in key_tokens(found)) + "\n"
 
 
 # --- characters
@@ -217,47 +204,19 @@ def _key(e: Record, colour: bool, width: int) -> str:
 def _verdict(e: Record, colour: bool, width: int) -> str:
     label = _styled(_safe(label_name(e.label)), (_BOLD,) if colour else ())
     head = f"{label}  probability {probability(e.probability)}, logit {_ascii(signed(e.logit))}"
-    return f"{head}\n{_wrapped(_classes(e), width)}\n\n{_wrapped(e.certificate.sentence, width)}"
+    return f"{head}\n\n{_wrapped(e.certificate.sentence, width)}"
 
 
-def _classes(e: Record) -> str:
-    found = sorted(e.probabilities.items(), key=lambda pair: -pair[1])
-    shown = [f"{label_name(label)} {probability(p)}" for label, p in found[:MOST_CLASSES]]
-    rest = [f"{len(found) - MOST_CLASSES} more"] if len(found) > MOST_CLASSES else []
-    return "Classes: " + ", ".join(shown + rest)
-
-
-def _ranges(e: Record, width: int) -> str:
-    ends = [f"{m}: {at_least(low)} to {at_most(high)}" for m, (low, high) in e.certificate.deleting.items()]
-    if not ends:
-        return ""
-    exact = "" if e.certificate.exact else " (bounds)"
-    head = f"Range of its probability{exact}, by how many {e.certificate.unit} are deleted at most: "
-    return _wrapped(head + ", ".join(ends) + ".", width)
-
-
-def _formal_set(shown: ShownSet, colour: bool, width: int) -> str:
-    head = _wrapped(" ".join(part for part in (f"{shown.title}.", shown.size, shown.says) if part), width)
-    rows = [(item.text, item.contribution) for item in shown.items[:MOST_ITEMS]]
-    more = [f"  ... and {len(shown.items) - MOST_ITEMS:,} more"] if len(shown.items) > MOST_ITEMS else []
-    return "\n".join([head, *_listed(rows, colour, width), *more])
-
-
-def _attended(e: Record, width: int) -> str:
-    found = attended(e)
-    if not found:
-        return ""
-    entries = [(len(name) + 1 + len(figure(share)), f"{name} {figure(share)}") for name, share in found[:MOST_ITEMS]]
-    more = [f"  ... and {len(found) - MOST_ITEMS:,} more"] if len(found) > MOST_ITEMS else []
+def _section(section: Section, colour: bool, width: int) -> str:
+    """Title and sentences, and each name with its last figure."""
+    head = _wrapped(" ".join([f"{section.title}.", *section.sentences]), width)
+    entries = []
+    for row in section.rows[:MOST_ROWS]:
+        name, last = _safe(one_line(row.name)), _ascii(row.figures[-1])
+        entries.append((_cells(name) + 1 + len(last), f"{_styled(name, _hue(row, colour))} {last}"))
+    more = len(section.rows) - MOST_ROWS
     lines = [f"  {line}" for line in _packed(entries, width - 2)]
-    return "\n".join([_wrapped("Attention on the instances, largest first:", width), *lines, *more])
-
-
-def _listed(rows: Sequence[tuple[str, float]], colour: bool, width: int) -> list[str]:
-    """Names and contributions."""
-    named = [(_safe(one_line(name)), _ascii(signed(x)), _hue(x, colour)) for name, x in rows]
-    entries = [(_cells(name) + 1 + len(number), f"{_styled(name, hue)} {number}") for name, number, hue in named]
-    return [f"  {line}" for line in _packed(entries, width - 2)]
+    return "\n".join([head, *lines, *([f"  ... and {more:,} more"] if more > 0 else [])])
 
 
 def _packed(entries: Sequence[tuple[int, str]], width: int) -> list[str]:
@@ -273,28 +232,26 @@ def _packed(entries: Sequence[tuple[int, str]], width: int) -> list[str]:
     return ["  ".join(line) for line in lines]
 
 
-def _hue(x: float, colour: bool) -> tuple[str, ...]:
-    if not colour:
-        return ()
-    return (_POSITIVE,) if x >= 0 else (_NEGATIVE,)
+def _table(section: Section, colour: bool, width: int) -> str:
+    """All figures, in columns: names to the left, numbers to the right."""
+    names = [_safe(one_line(row.name)) for row in section.rows]
+    room = max(map(_cells, [section.head[0], *names]))
+    columns = list(zip(section.head[1:], *(row.figures for row in section.rows), strict=True))
+    widths = [max(map(len, column)) for column in columns]
+
+    def line(cells: int, name: str, figures: Sequence[str]) -> str:
+        aligned = [f"{_ascii(figure):>{size}}" for figure, size in zip(figures, widths, strict=True)]
+        return "  ".join([f"  {name}{' ' * (room - cells)}", *aligned])
+
+    head = [_wrapped(section.title, width), line(len(section.head[0]), section.head[0], section.head[1:])]
+    rows = zip(names, section.rows, strict=True)
+    return "\n".join([*head, *(line(_cells(n), _styled(n, _hue(row, colour)), row.figures) for n, row in rows)])
+
+
+def _hue(row: Row, colour: bool) -> tuple[str, ...]:
+    side = {"p": _POSITIVE, "n": _NEGATIVE}.get(row.bar.kind)
+    return (side,) if colour and side else ()
 
 
 def _ascii(number: str) -> str:
     return number.replace("−", "-")
-
-
-def _key_tokens_of(label: Any, tokens: Sequence[KeyToken], hue: tuple[str, ...], width: int) -> str:
-    """Names to the left, figures beside the longest of them."""
-    names = [_safe(one_line(token.token)) for token in tokens]
-    room = max(map(_cells, names), default=0)
-    rows = [
-        f"  {_styled(name, hue)}{' ' * (room - _cells(name))}  {_figures(label, token)}"
-        for name, token in zip(names, tokens, strict=True)
-    ]
-    return "\n".join([_wrapped(f"Key tokens for {quoted(label)}", width), *rows])
-
-
-def _figures(label: Any, token: KeyToken) -> str:
-    own = token.counts.get(label, 0)
-    others = sum(token.counts.values()) - own
-    return f"{_ascii(signed(token.contribution)):>9}  in {own:,} texts of the class, {others:,} others"

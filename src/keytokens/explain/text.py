@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import proof as proofs
-from ..proof.occurrences import Counts
 from ..proof.phrase import Sentence
 from ..proof.tokens import TokenSet
 from ..proof.votes import Ballot
 from ..proof.words import WordSet
-from .certificate import Proof
+from .certificate import Proof, said
 from .documents import Together, Uses
 from .prediction import Later, Prediction, ProvedSet
 from .record import Explained
@@ -93,8 +92,6 @@ class Certificate(Proof):
     """What is proved of the label of one text."""
 
     unit = "tokens"
-    leaves = "a known token"
-    covers = "Deletions only: nothing is said of added or replaced words."
 
     @property
     def tokens(self) -> int:
@@ -120,7 +117,7 @@ class Document:
     scores: NDArray[Any]  # (K,) f of the document; two classes: 0 and f
     probabilities: NDArray[Any]  # (K,)
     classes: Sequence[Any]
-    counts: Counts
+    counts: str
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -265,8 +262,7 @@ class Explanation(Explained):
         together, i = self.together, self.index
         tokens, has_sink, silent = len(self._names), together.has_sink, ""
         if not tokens:
-            why = "the intercept alone decides" if has_sink else "the label is the most frequent one"
-            silent = f"The text has no known token: {why}."
+            silent = said("no token, sink" if has_sink else "no token", {})
         return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent, together.margins(i))
 
     def to_dict(self, words: bool = True) -> dict[str, Any]:

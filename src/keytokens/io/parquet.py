@@ -24,6 +24,7 @@ from .table import Table
 _HELD = 1 << 26  # bytes of strings in one piece
 _WHOLE = 1 << 30  # bytes of strings that a whole table may always have
 _BUFFER = 1 << 20  # bytes, for a large file
+_STRINGS = (pyarrow.string(), pyarrow.binary(), pyarrow.large_string(), pyarrow.large_binary())
 _SWELLING = 1000  # times the size of the file, beyond that
 
 
@@ -92,10 +93,7 @@ def _lengths(batch: Any) -> NDArray[np.int64]:
 
 
 def _one_column(column: Any) -> NDArray[np.int64]:
-    kind = column.type.value_type
-    is_string = any(test(kind) for test in (pyarrow.types.is_string, pyarrow.types.is_binary))
-    is_large = any(test(kind) for test in (pyarrow.types.is_large_string, pyarrow.types.is_large_binary))
-    if not is_string and not is_large:
+    if column.type.value_type not in _STRINGS:
         return np.zeros(len(column), np.int64)
     sizes = compute.binary_length(column.dictionary)
     return np.asarray(compute.fill_null(sizes.take(column.indices), 0).to_numpy(zero_copy_only=False), np.int64)

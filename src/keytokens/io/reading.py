@@ -33,9 +33,10 @@ def read_table(source: str, kind: str | None = None, wanted: Wanted | None = Non
     """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
     name = _name(source, called)
     if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
-        return _joined(list(_read_folder(Path(source), kind, BATCH, wanted)), name)
-    kind = kind or _kind_of_source(source, name)
-    return _joined(list(_some(_pieces(source, kind, name, BATCH, whole=True), name)), name)
+        pieces = _read_folder(Path(source), kind, BATCH, wanted)
+    else:
+        pieces = _some(_pieces(source, kind or _kind_of_source(source, name), name, BATCH, whole=True), name)
+    return _joined(list(pieces), name)
 
 
 def read_batches(

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ..base.errors import DataError, MissingExtra
+from ..base.errors import DataError, InputError, MissingExtra
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -86,16 +86,17 @@ def kind_of(source: str) -> str:
     return FORMATS[inner]
 
 
-def decompressed(file: IO[bytes], source: str) -> IO[bytes]:
-    """The file, read through the compression that its name tells."""
-    wrap = COMPRESSIONS.get(Path(source).suffix.lower())
-    return wrap(file, "rb") if wrap else file
+def check_format(kind: str | None) -> None:
+    """Refuse a format that there is not; None leaves it to the name of the file."""
+    known = sorted(set(FORMATS.values()))
+    if kind is not None and kind not in known:
+        raise InputError(f"--format must be one of {', '.join(known)}; saw {kind!r}.")
 
 
-def compressed(file: IO[bytes], target: str) -> IO[bytes]:
-    """The file, written through the compression that its name tells."""
-    wrap = COMPRESSIONS.get(Path(target).suffix.lower())
-    return wrap(file, "wb") if wrap else file
+def through_compression(file: IO[bytes], name: str, mode: str) -> IO[bytes]:
+    """The file, read ("rb") or written ("wb") through the compression that its name tells."""
+    wrap = COMPRESSIONS.get(Path(name).suffix.lower())
+    return wrap(file, mode) if wrap else file
 
 
 def need_pyarrow(doing: str) -> None:
@@ -208,7 +209,7 @@ def opened(source: str, name: str, spool: IO[bytes] | None = None) -> Iterator[W
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {(error.strerror or str(error)).lower()}.") from error
     try:
-        watched = Watched(file if given else decompressed(file, source), name)
+        watched = Watched(file if given else through_compression(file, source, "rb"), name)
         watched.check_content()
         yield watched
     finally:

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from ..base.errors import OutputError
 from ..base.files import replacing
-from .sources import compressed, kind_of, need_pyarrow
+from .sources import kind_of, need_pyarrow, through_compression
 
 Columns = dict[str, list[Any]]
 Write = Callable[[Columns], None]
@@ -52,7 +52,7 @@ def _file(target: str) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     with replacing(Path(target)) as file:
-        packed = compressed(file, target)
+        packed = through_compression(file, target, "wb")
         # closed after a failure too, while the file that takes its last bytes is open
         with nullcontext() if packed is file else packed:
             yield packed

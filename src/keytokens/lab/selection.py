@@ -27,7 +27,7 @@ from .descent.steps import Descent, Growing
 from .problems.losses import Logistic, MarginLoss, check_loss
 from .problems.selection_loss import SelectionProblem, read_scores
 from .svm.problem import MarginProblem
-from .svm.solution import MarginSolution, NotSolved
+from .svm.solution import NotSolved, Solution
 from .svm.solver import solve
 
 ON_THE_MARGIN = 1e-6  # a token whose margin is below 1 + this is a neighbour
@@ -85,7 +85,7 @@ class LocalOptimum:
     """
 
     selection: Index
-    solution: MarginSolution
+    solution: Solution
     neighbours: NDArray[np.bool_]  # (N,) tokens on the margin
     gap: float  # least score difference to a neighbour; inf without neighbours
 
@@ -113,7 +113,7 @@ def local_optimum(keys: Any, gamma: Any, selection: Sequence[int] | Index) -> Lo
     return _judged(bags, gamma, selection, solve(MarginProblem.from_selection(bags, selection)))
 
 
-def _judged(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, solution: MarginSolution) -> LocalOptimum:
+def _judged(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, solution: Solution) -> LocalOptimum:
     chosen = bags.chosen(selection)
     margins = bags.spread(bags.rows[chosen] @ solution.p) - bags.rows @ solution.p
     others = np.ones(len(bags.rows), np.bool_)
@@ -143,9 +143,7 @@ def locally_optimal_selections(keys: Any, gamma: Any) -> Iterator[LocalOptimum]:
     return (one for one in judged if one.holds)
 
 
-def _separable(
-    bags: Bags, chosen: tuple[int, ...], start: MarginSolution | None
-) -> Iterator[tuple[Index, MarginSolution]]:
+def _separable(bags: Bags, chosen: tuple[int, ...], start: Solution | None) -> Iterator[tuple[Index, Solution]]:
     """Selections that go on from tokens of the first bags and can win, each begun where those few ended."""
     k = len(chosen) + 1
     first = Bags(bags.rows[: bags.starts[k]], bags.starts[: k + 1])

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..base.threads import Threads, ordered_map
+from ..base.threads import Pool, ordered_map
 
 BLOCK = 1 << 24  # entries of a block
 _PARTS = 8  # of a block, at most: a constant, whatever the threads
@@ -30,22 +30,6 @@ _PART = 1 << 16  # entries and tokens of a part, at least: less is not worth a t
 _FEW = 4  # columns: up to here a product for each of them takes less time than one with all
 
 Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
-
-# phi, the weight of a token that occurs c times, for any amount c >= 0: training and proofs use these functions, and
-# model.js of the page has the same. phi(0) = 0, and phi is concave, as the proofs need. Below 1 (amounts that are not
-# counts) the logarithm goes on as a straight line; "binary" asks whether there is any of the token.
-COUNTS: dict[str, Callable[[Float], Float]] = {
-    "raw": lambda c: c,
-    "log": lambda c: np.minimum(c, 1) + np.log(np.maximum(c, 1)),
-    "binary": lambda c: (c > 0).astype(c.dtype),
-}
-
-
-def weigh(counts: sparse.csr_matrix, kind: str) -> sparse.csr_matrix:
-    """The same matrix with phi(c) for c."""
-    if kind == "raw":
-        return counts
-    return sparse.csr_matrix((COUNTS[kind](counts.data), counts.indices, counts.indptr), shape=counts.shape)
 
 
 def product(matrix: Any, X: Float) -> Float:
@@ -92,14 +76,14 @@ class Block:
         if self.let_go is not None:
             self.let_go()
 
-    def times(self, X: Float, threads: Threads) -> Float:
+    def times(self, X: Float, threads: Pool) -> Float:
         """C X: (tokens, columns) to (documents, columns)."""
         total, *others = ordered_map(lambda part: product(_turned(part[1]), X[part[0]]), self._parts, threads)
         for other in others:
             total += other
         return total
 
-    def transposed_times(self, R: Float, threads: Threads, of: Callable[[Float], Float] | None = None) -> Float:
+    def transposed_times(self, R: Float, threads: Pool, of: Callable[[Float], Float] | None = None) -> Float:
         """C' R: (documents, columns) to (tokens, columns); with `of`, of(C)' R, where it acts on each entry."""
         sums = np.empty((self.n_tokens, R.shape[1]), self.dtype)
 

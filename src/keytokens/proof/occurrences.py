@@ -1,13 +1,11 @@
 """Counting occurrences instead of tokens.
 
-A token that occurs c times weighs phi(c) (`model.blocks.COUNTS`): c with raw counts, 1 + log c with log counts, 1 with
-binary counts; phi(0) = 0 and each further occurrence adds less. Occurrence j of a token adds the *step* phi(j) -
-phi(j - 1).
+A token that occurs c times weighs phi(c) (`model.weighting`); phi(0) = 0 and each further occurrence adds less.
+Occurrence j of a token adds the *step* phi(j) - phi(j - 1).
 
 Keeping: k kept occurrences of a supporter are sure of phi(k), and the steps shrink, so the largest steps taken first
-are best: a sort. Deleting: each further deletion of the same token removes *more* than the last, so with log or
-binary counts a sort is wrong and the minimum is a knapsack with unit costs. With raw counts all steps are 1 and both
-are sorts.
+are best: a sort. Deleting: each further deletion of the same token removes *more* than the last, so a sort is wrong
+and the minimum is a knapsack with unit costs. With an additive weighting all steps are equal and both are sorts.
 """
 
 from __future__ import annotations
@@ -15,45 +13,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..base.errors import refusal
-from ..model.blocks import COUNTS
+from ..model.weighting import weighting
 from .tokens import NOTHING, TokenSet, flip, sufficient
 from .votes import Ballot, Duel, FloatArray, IntArray, beats, label_of, near
 
-Counts = Literal["raw", "log", "binary"]
 
-
-def phi(count: ArrayLike, counts: Counts) -> FloatArray:
-    """Weight of a count, as in training.
-
-    >>> phi([0, 0.5, 1, 2], "log").round(3).tolist(), phi([0, 0.5, 1, 2], "binary").tolist()
-    ([0.0, 0.5, 1.0, 1.693], [0.0, 1.0, 1.0, 1.0])
-    """
-    return np.asarray(COUNTS[counts](np.asarray(count, dtype=np.float64)))
-
-
-def steps(count: int, counts: Counts) -> FloatArray:
+def steps(count: int, counts: str) -> FloatArray:
     """What occurrences 1..count add, one after the other: never increasing."""
-    return np.diff(phi(np.arange(count + 1), counts))
+    return np.diff(weighting(counts)(np.arange(count + 1)))
 
 
-def itemised(ballot: Ballot, occurrences: IntArray, counts: Counts) -> tuple[Ballot, IntArray]:
+def itemised(ballot: Ballot, occurrences: IntArray, counts: str) -> tuple[Ballot, IntArray]:
     """One item per occurrence that adds weight, and the token of each item."""
     _check(ballot, occurrences)
     index = np.arange(len(occurrences)).repeat(occurrences)
     before = np.arange(len(index)) - (occurrences.cumsum() - occurrences)[index]  # occurrences of the same token
-    step = phi(before + 1, counts) - phi(before, counts)
+    phi = weighting(counts)
+    step = phi(before + 1) - phi(before)
     index, step = index[step > 0], step[step > 0]
-    unit = ballot.log_weight - np.log(phi(occurrences, counts))
+    unit = ballot.log_weight - np.log(phi(occurrences))
     return ballot.reweighted(unit[index] + np.log(step), ballot.margin[index]), index
 
 
-def sufficient_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: Counts = "raw") -> TokenSet:
+def sufficient_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: str = "raw") -> TokenSet:
     """Fewest occurrences that fix the label; `indices` names the token of each, one entry an occurrence.
 
     Tokens of votes 3 (once), 2 (twice) against 3.5: one token, but two occurrences.
@@ -67,10 +54,10 @@ def sufficient_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: Count
     return replace(found, indices=tuple(int(token[i]) for i in found.indices))
 
 
-def flip_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: Counts = "raw") -> TokenSet:
+def flip_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: str = "raw") -> TokenSet:
     """Fewest occurrences whose deletion changes the label; `indices` names the token of each."""
     occurrences = np.asarray(occurrences, dtype=np.intp)
-    if counts == "raw":
+    if weighting(counts).additive:
         items, token = itemised(ballot, occurrences, counts)
         found = flip(items)
         return replace(found, indices=tuple(int(token[i]) for i in found.indices))
@@ -86,14 +73,14 @@ def flip_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: Counts = "r
     return replace(best, label_after=label_of(recounted(ballot, occurrences, left, counts)))
 
 
-def recounted(ballot: Ballot, occurrences: IntArray, left: IntArray, counts: Counts) -> Ballot:
+def recounted(ballot: Ballot, occurrences: IntArray, left: IntArray, counts: str) -> Ballot:
     """The document in which `left` of the occurrences of each token are left."""
-    stays = np.flatnonzero(left > 0)
-    shift = np.log(phi(left[stays], counts)) - np.log(phi(occurrences[stays], counts))
+    phi, stays = weighting(counts), np.flatnonzero(left > 0)
+    shift = np.log(phi(left[stays])) - np.log(phi(occurrences[stays]))
     return ballot.reweighted(ballot.log_weight[stays] + shift, ballot.margin[stays])
 
 
-def _fewest_removed(votes: Duel, occurrences: IntArray, counts: Counts) -> TokenSet | None:
+def _fewest_removed(votes: Duel, occurrences: IntArray, counts: str) -> TokenSet | None:
     """Knapsack: left[m] = least support that m deletions can leave, over the supporters one by one.
 
     Sums of what is left, never of what is gone: nothing is subtracted. Opponents are never deleted. Only if every
@@ -117,9 +104,9 @@ def _fewest_removed(votes: Duel, occurrences: IntArray, counts: Counts) -> Token
     return TokenSet(_traced(choices, votes.order, m), m, m, "minimum", tight)
 
 
-def _remaining(count: int, counts: Counts) -> FloatArray:
+def _remaining(count: int, counts: str) -> FloatArray:
     """Share of the vote that is left after d = 0..count deletions."""
-    weight = phi(np.arange(count, -1, -1), counts)
+    weight = weighting(counts)(np.arange(count, -1, -1))
     return np.asarray(weight / weight[0])
 
 

@@ -1,7 +1,7 @@
-"""The words of a document, the n-grams on them, and programmes that are exact or bound the truth from one side.
+"""The words of a document, the n-grams on them, and programs that are exact or bound the truth from one side.
 
-A token that occurs c times weighs phi(c) = c, 1 + log c or 1 (phi(0) = 0). Masking is local only if each occurrence
-counts for itself, so for log and binary counts phi is replaced by straight lines. phi is concave on 0..c, hence for r
+A token that occurs c times weighs phi(c) (`model.weighting`). Masking is local only if each occurrence counts for
+itself; where phi is not additive it is replaced by straight lines. phi is concave on 0..c, hence for r
 occurrences left
 
     from below   phi(r) >= phi(c) * (sum of the shares of those left), where the shares are an average of orders in
@@ -12,8 +12,8 @@ occurrences left
                  last one. With binary counts and c > 1 the last step is 0: the token counts as never lost.
 
 *Pessimistic* for the label: supporters from below, opponents from above. The sum is then at most the true one for
-every mask: what cannot lose there cannot lose. *Optimistic*: the other way round. With raw counts, or if no token
-that votes occurs twice, both are the truth.
+every mask: what cannot lose there cannot lose. *Optimistic*: the other way round. With an additive phi, or if no
+token that votes occurs twice, both are the truth.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from functools import cached_property
 import numpy as np
 
 from ..base.errors import refusal
-from .masking import Programme
-from .occurrences import Counts, phi, recounted
+from ..model.weighting import Weighting, weighting
+from .occurrences import recounted
+from .program import RunLengthProgram
 from .votes import ROUNDING, Ballot, BoolArray, FloatArray, IntArray, label_of, relative_votes
 
 
@@ -38,7 +39,7 @@ class Sentence:
     size: IntArray  # (O,) number of words it covers, 1..n
     token: IntArray  # (O,) index into the ballot's tokens
     ballot: Ballot  # all tokens of the same document
-    counts: Counts
+    counts: str  # the name of a weighting
 
     def __post_init__(self) -> None:
         if not len(self.first) == len(self.size) == len(self.token):
@@ -54,15 +55,19 @@ class Sentence:
         """(T,) how often each token occurs."""
         return np.bincount(self.token, minlength=self.ballot.tokens)
 
+    @property
+    def phi(self) -> Weighting:
+        return weighting(self.counts)
+
     @cached_property
     def weight(self) -> FloatArray:
         """(T,) phi of the occurrences."""
-        return phi(self.occurrences, self.counts)
+        return np.asarray(self.phi(self.occurrences), np.float64)
 
     @cached_property
     def last_step(self) -> FloatArray:
         """(T,) what the last occurrence of each token adds."""
-        return self.weight - phi(self.occurrences - 1, self.counts)
+        return self.weight - self.phi(self.occurrences - 1)
 
     @property
     def order(self) -> int:
@@ -76,8 +81,8 @@ class Sentence:
         )
 
     def is_local(self, rival: int) -> bool:
-        """Each occurrence counts for itself: raw counts, or no token that votes occurs twice."""
-        return self.counts == "raw" or not np.any((self.occurrences > 1) & (self.ballot.margin[:, rival] != 0))
+        """Each occurrence counts for itself: an additive weighting, or no token that votes occurs twice."""
+        return self.phi.additive or not np.any((self.occurrences > 1) & (self.ballot.margin[:, rival] != 0))
 
     def inside(self, words: BoolArray) -> BoolArray:
         """(O,) the occurrences all of whose words are in `words`."""
@@ -112,38 +117,38 @@ def moved_shares(sentence: Sentence, shares: FloatArray, mask: tuple[int, ...], 
     words[list(mask)] = False
     missed = sentence.inside(words)
     c, q = sentence.occurrences, np.bincount(sentence.token[missed], minlength=sentence.ballot.tokens)
-    first = phi(q, sentence.counts) / sentence.weight
+    first = sentence.phi(q) / sentence.weight
     target = np.where(
         missed, (first / np.maximum(q, 1))[sentence.token], ((1 - first) / np.maximum(c - q, 1))[sentence.token]
     )
     return (1.0 - rate) * shares + rate * target
 
 
-def pessimistic(sentence: Sentence, rival: int, shares: FloatArray) -> Programme:
+def pessimistic(sentence: Sentence, rival: int, shares: FloatArray) -> RunLengthProgram:
     """At most the true sum, whatever is masked."""
     return _straight(sentence, rival, shares, below=1.0)
 
 
-def optimistic(sentence: Sentence, rival: int) -> Programme:
+def optimistic(sentence: Sentence, rival: int) -> RunLengthProgram:
     """At least the true sum, whatever is masked."""
     return _straight(sentence, rival, equal_shares(sentence), below=-1.0)
 
 
-def full_votes(sentence: Sentence, rival: int) -> Programme:
-    """At least the true sum too: each surviving occurrence of a supporter adds its first step, for phi(r) <= r."""
-    programme = optimistic(sentence, rival)
+def full_votes(sentence: Sentence, rival: int) -> RunLengthProgram:
+    """At least the true sum too: what is left of a supporter adds r phi(1) >= phi(r)."""
+    program = optimistic(sentence, rival)
     votes = sentence.votes(rival)[:-1]
-    full = (votes / sentence.weight)[sentence.token]
-    if programme.slack > 0:
-        full = np.minimum(full, 2.0 * programme.slack / ROUNDING)
+    full = (votes / sentence.weight * float(sentence.phi(1)))[sentence.token]
+    if program.slack > 0:
+        full = np.minimum(full, 2.0 * program.slack / ROUNDING)
     return replace(
-        programme,
-        vote=np.where(full > 0, full, programme.vote),
+        program,
+        vote=np.where(full > 0, full, program.vote),
         constant=float(sentence.votes(rival)[-1]),
     )
 
 
-def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) -> Programme:
+def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) -> RunLengthProgram:
     """Tokens whose vote has the sign `below` are bounded by shares, from below; the others by their last step."""
     votes = sentence.votes(rival)
     h, sink = votes[:-1], float(votes[-1])
@@ -156,7 +161,7 @@ def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) 
         # an occurrence with more than all the opposition wins while it survives, and does so with twice the opposition
         # too: cut there, no sum is ever large beside what it is compared with
         vote = np.minimum(vote, 2.0 * against)
-    return Programme(
+    return RunLengthProgram(
         length=sentence.length,
         first=sentence.first,
         size=sentence.size,
@@ -168,8 +173,8 @@ def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) 
     )
 
 
-def protected(sentence: Sentence, rival: int, programme: Programme, kept: BoolArray) -> Programme:
-    """The pessimistic programme once the words `kept` are never masked: q occurrences inside them are sure of phi(q).
+def protected(sentence: Sentence, rival: int, program: RunLengthProgram, kept: BoolArray) -> RunLengthProgram:
+    """The pessimistic program once the words `kept` are never masked: q occurrences inside them are sure of phi(q).
 
     A supporter with q sure occurrences has phi(r) >= phi(q) + (r - q) (phi(c) - phi(q)) / (c - q) for q <= r <= c:
     concave again.
@@ -177,11 +182,11 @@ def protected(sentence: Sentence, rival: int, programme: Programme, kept: BoolAr
     h = sentence.votes(rival)[:-1]
     sure = sentence.inside(kept)
     c, q = sentence.occurrences, np.bincount(sentence.token[sure], minlength=len(h))
-    part = phi(q, sentence.counts) / sentence.weight
+    part = sentence.phi(q) / sentence.weight
     concerned = (h > 0) & (q > 0)
     each = np.where(concerned, h * (1.0 - part) / np.maximum(c - q, 1), 0.0)[sentence.token]
-    vote = np.where(concerned[sentence.token], np.where(sure, 0.0, each), programme.vote)
-    return replace(programme, vote=vote, constant=programme.constant + float((h * part)[concerned].sum()))
+    vote = np.where(concerned[sentence.token], np.where(sure, 0.0, each), program.vote)
+    return replace(program, vote=vote, constant=program.constant + float((h * part)[concerned].sum()))
 
 
 def occurrences_of(sentence: Sentence, tokens: tuple[int, ...]) -> list[int]:

@@ -1,6 +1,6 @@
 """Fewest words to mask so that the label changes, fewest to keep so that it cannot.
 
-Masking a word removes every n-gram that touches it and makes no new one. Raw counts: exact, by the programmes. Log
+Masking a word removes every n-gram that touches it and makes no new one. Raw counts: exact, by the programs. Log
 and binary counts: exact for single words (n = 1), where a word is an occurrence; for n >= 2 the minimum is NP-hard
 with binary counts, and even checking a set of kept words is coNP-complete, so a lower bound and a verified set,
 "minimum" where they meet. Where no set is found in a short text, all masks are tried.
@@ -14,9 +14,10 @@ from itertools import combinations
 
 import numpy as np
 
-from .masking import Keeping, Masking, Programme, fewest_kept_words, fewest_masks, least_sum, priced_masks
+from .masking import Search, fewest_kept_words, fewest_masks, least_sum, priced_masks
 from .occurrences import flip_occurrences, sufficient_occurrences
 from .phrase import Sentence, equal_shares, full_votes, moved_shares, occurrences_of, optimistic, pessimistic, protected
+from .program import RunLengthProgram
 from .tokens import Status, TokenSet
 from .votes import BoolArray
 
@@ -48,7 +49,7 @@ def flip_words(sentence: Sentence) -> WordSet:
     """
     if sentence.order == 1:
         return _from_occurrences(sentence, flip_occurrences(sentence.ballot, sentence.occurrences, sentence.counts))
-    answers: list[Masking] = []
+    answers: list[Search] = []
     most = sentence.length
     for r in range(len(sentence.ballot.rivals)):
         answer = _against_one(sentence, r, most)
@@ -58,7 +59,7 @@ def flip_words(sentence: Sentence) -> WordSet:
     return _smallest_flip(sentence, answers)
 
 
-def _smallest_flip(sentence: Sentence, answers: Sequence[Masking]) -> WordSet:
+def _smallest_flip(sentence: Sentence, answers: Sequence[Search]) -> WordSet:
     tight = any(one.tight for one in answers)
     found = [one.words for one in answers if one.words is not None]
     open_ = [one.lower for one in answers if one.words is not None or not one.complete]
@@ -71,26 +72,26 @@ def _smallest_flip(sentence: Sentence, answers: Sequence[Masking]) -> WordSet:
     return WordSet(words, len(words), lower, status, tight, sentence.label_after(words))
 
 
-def _against_one(sentence: Sentence, rival: int, most: int) -> Masking:
+def _against_one(sentence: Sentence, rival: int, most: int) -> Search:
     """Fewest masks, at most `most`, that let this rival win; every mask that is returned has been evaluated."""
     if not sentence.is_local(rival):
         return _between(sentence, rival, most)
     found = _searched(pessimistic(sentence, rival, equal_shares(sentence)), most)
     if found.words is None or _changes(sentence, found.words):
         return found
-    return Masking(None, found.lower, False, True)  # rounding, or a price that emptied the text
+    return Search(None, found.lower, False, True)  # rounding, or a price that emptied the text
 
 
-def _searched(programme: Programme, most: int) -> Masking:
-    found = fewest_masks(programme, most)
+def _searched(program: RunLengthProgram, most: int) -> Search:
+    found = fewest_masks(program, most)
     if found.words is not None or found.complete:
         return found
-    priced = priced_masks(programme)
-    return Masking(priced.words, max(found.lower, priced.lower), priced.complete, found.tight)
+    priced = priced_masks(program)
+    return Search(priced.words, max(found.lower, priced.lower), priced.complete, found.tight)
 
 
-def _between(sentence: Sentence, rival: int, most: int) -> Masking:
-    """Bounds: no mask below what the pessimistic programme needs; the masks it finds are tried with the true counts.
+def _between(sentence: Sentence, rival: int, most: int) -> Search:
+    """Bounds: no mask below what the pessimistic program needs; the masks it finds are tried with the true counts.
 
     Moving the shares of each supporter from the occurrences that the mask hits to those it misses raises the lower
     bound. A mask that loses with full votes at each occurrence truly loses: the first candidate.
@@ -101,15 +102,15 @@ def _between(sentence: Sentence, rival: int, most: int) -> Masking:
         found = _searched(pessimistic(sentence, rival, shares), most)
         lower, tight = max(lower, found.lower), tight or found.tight
         if found.words is None:
-            return Masking(best, lower, found.complete and best is None, tight)
+            return Search(best, lower, found.complete and best is None, tight)
         best = _shorter(best, _trimmed(sentence, found.words))
         if best is not None and lower >= len(best):
             break
         shares = moved_shares(sentence, shares, found.words, rate=1.0 / (turn + 2))
     if best is None and sentence.length <= SHORT:
         best = _first_of_all(sentence, most)
-        return Masking(best, lower if best is None else len(best), best is None, tight)
-    return Masking(best, lower, False, tight)
+        return Search(best, lower if best is None else len(best), best is None, tight)
+    return Search(best, lower, False, tight)
 
 
 def _first_of_all(sentence: Sentence, most: int) -> tuple[int, ...] | None:
@@ -142,7 +143,7 @@ def sufficient_words(sentence: Sentence) -> WordSet:
     """Fewest words to keep so that no masking of the others changes the label.
 
     Without a sink they must spell a known n-gram by themselves. Words that spell a sufficient set of occurrences do;
-    from these drop what is not needed. Below: for each rival the minimum against the optimistic programme.
+    from these drop what is not needed. Below: for each rival the minimum against the optimistic program.
     """
     if not len(sentence.first) and not sentence.ballot.has_sink:
         return NO_WORDS
@@ -162,12 +163,12 @@ def sufficient_words(sentence: Sentence) -> WordSet:
     return WordSet(kept, len(kept), lower, status, check.hangs(kept))
 
 
-def _fewest_against(programme: Programme, size: int) -> tuple[int, tuple[int, ...] | None]:
+def _fewest_against(program: RunLengthProgram, size: int) -> tuple[int, tuple[int, ...] | None]:
     """Lower bound for one rival, and the set behind it if the search found one smaller than `size`."""
     for most in dict.fromkeys((size - 1, size // 4, 2)):  # too much work: a weaker bound
-        if (most + 1) * programme.length > WIDEST:
+        if (most + 1) * program.length > WIDEST:
             continue
-        found = fewest_kept_words(programme, min(most, size - 1)) if size else Keeping(None, True)
+        found = fewest_kept_words(program, min(most, size - 1)) if size else Search(None, 0, True)
         if found.words is not None:
             return len(found.words), found.words
         if found.complete:
@@ -189,7 +190,7 @@ class _Check:
     """Proves that kept words fix the label: exact where occurrences count for themselves, sound everywhere."""
 
     sentence: Sentence
-    programmes: tuple[Programme, ...]
+    programs: tuple[RunLengthProgram, ...]
     local: tuple[bool, ...]
 
     @classmethod
@@ -212,30 +213,28 @@ class _Check:
         flags = kept.tolist()
         return [
             least_sum(one if local else protected(self.sentence, r, one, kept), flags)
-            for r, (one, local) in enumerate(zip(self.programmes, self.local, strict=True))
+            for r, (one, local) in enumerate(zip(self.programs, self.local, strict=True))
         ]
 
     def proves(self, words: tuple[int, ...]) -> bool:
         if not self.sentence.ballot.has_sink and not self.sentence.inside(self._mask(words)).any():
             return False
-        return not any(one.loses(total) for one, total in zip(self.programmes, self.least(words), strict=True))
+        return not any(one.loses(total) for one, total in zip(self.programs, self.least(words), strict=True))
 
     def hangs(self, words: tuple[int, ...]) -> bool:
         """A sum around this set is a tie to rounding (in long texts only the set itself is looked at)."""
         short = len(words) * self.sentence.length <= STEPS // 10
         around = [words, *(tuple(w for w in words if w != gone) for gone in words if short)]
         return any(
-            one.near(total)
-            for one_set in around
-            for one, total in zip(self.programmes, self.least(one_set), strict=True)
+            one.near(total) for one_set in around for one, total in zip(self.programs, self.least(one_set), strict=True)
         )
 
     def trimmed(self, words: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
         """Without the words it does not need, those that carry least tried first; and whether all were tried."""
         carried = np.zeros(self.sentence.length)
-        for one in self.programmes:
+        for one in self.programs:
             share = np.maximum(one.vote, 0.0)
-            for offset in range(one.order):
+            for offset in range(one.runs):
                 inside = one.size > offset
                 np.add.at(carried, one.first[inside] + offset, share[inside])
         tried = sorted(words, key=lambda w: carried[w])[: max(1, STEPS // max(1, self.sentence.length))]

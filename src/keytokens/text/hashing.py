@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,10 @@ class KeyTable:
             lost = np.flatnonzero(places[slots] != left)
             left, slots = left[lost], (slots[lost] + 1) & ((1 << bits) - 1)
         return cls(keys if len(keys) else np.zeros(1, np.uint64), places, bits, start)  # keys[-1] must be there
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process go the keys alone."""
+        return KeyTable.build, (self.keys if (self.places >= 0).any() else self.keys[:0], self.start)
 
     def find(self, keys: Keys) -> Ids:
         """The number of each key, -1 where it is unknown."""

@@ -1,9 +1,10 @@
-"""Texts to sparse counts of a frozen vocabulary."""
+"""Known n-grams to sparse counts: one matrix of all blocks, from new texts or from those of a fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,64 @@ from scipy import sparse
 
 from ..base.threads import ordered_map
 from .hashing import Ids, Keys
-from .pieces import slices
-from .sorting import in_order
+from .spill import loaded
 from .vocabulary import Vocabulary
-from .words import read_words
+from .words import blocks, read_words
+
+Weigh = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The counts of consecutive texts, one text after the other, sorted by column."""
+
+    columns: Ids
+    counts: NDArray[np.unsignedinteger[Any]]
+    sizes: NDArray[np.int32]  # columns of each text
+
+    def between(self, first: int, last: int) -> Rows:
+        """Those of texts first .. last - 1."""
+        i, j = int(self.sizes[:first].sum()), int(self.sizes[:last].sum())
+        return Rows(self.columns[i:j], self.counts[i:j], self.sizes[first:last])
+
+
+class Room(Protocol):
+    """Where a matrix is written: an array in memory, or one in a file."""
+
+    array: NDArray[Any]
+
+    def let_go(self, first: int, last: int) -> None: ...
+
+
+class MemoryRoom:
+    def __init__(self, length: int, dtype: Any) -> None:
+        self.array: NDArray[Any] = np.empty(length, dtype)
+
+    def let_go(self, first: int, last: int) -> None:
+        """It stays where it is."""
+
+
+AnyRoom = TypeVar("AnyRoom", bound=Room)
+
+
+def rows_of(found: Iterable[Ids], ends: NDArray[np.intp]) -> Rows:
+    """The counts of one block, from the columns of its n-grams of 1, 2, ... words by place, -1 for none.
+
+    >>> rows_of([np.array([0, 1, 0, 1], np.int32)], np.array([3, 4])).counts.tolist()
+    [2, 1, 1]
+    """
+    rows = row_numbers(ends) << np.uint64(32)
+    pairs = [np.empty(0, np.uint64)]
+    for columns in found:
+        first = (columns >= 0).nonzero()[0]
+        pairs.append(rows[first] | columns[first].astype(np.uint64))
+    both = np.sort(np.concatenate(pairs))
+    begins = run_starts(both)
+    counts = np.diff(begins, append=len(both))
+    both = both[begins]
+    sizes = np.bincount((both >> np.uint64(32)).astype(np.intp), minlength=len(ends))
+    narrow = np.min_scalar_type(counts.max(initial=0))  # nearly always one byte
+    return Rows((both & np.uint64(0xFFFFFFFF)).astype(np.int32), counts.astype(narrow), sizes.astype(np.int32))
 
 
 def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> sparse.csr_matrix:
@@ -24,31 +79,41 @@ def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> spa
     [[1.0, 2.0, 1.0]]
     """
 
-    def one(piece: slice) -> tuple[Ids, NDArray[np.float64], NDArray[np.int64]]:
-        words = read_words(texts[piece])
-        all_rows = row_numbers(words.ends)
-        found = vocabulary.find(words)
-        rows, columns = np.concatenate([all_rows[f.first] for f in found]), np.concatenate([f.column for f in found])
-        pairs = (rows << np.uint64(32)) | columns.astype(np.uint64)
-        pairs = in_order(pairs, rows.astype(np.int32), columns, len(words.ends), len(vocabulary))
-        begins = run_starts(pairs)
-        counts = np.diff(begins, append=len(pairs)).astype(np.float64)
-        pairs = pairs[begins]
-        per_row = np.bincount((pairs >> np.uint64(32)).astype(np.intp), minlength=len(words.ends))
-        return (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32), counts, per_row
+    def one(some: list[str]) -> Rows:
+        words = read_words(some)
+        return rows_of(vocabulary.grid(words).T, words.ends)
 
-    parts = ordered_map(one, slices(texts), threads)
-    if not parts:
-        return sparse.csr_matrix((0, len(vocabulary)))
-    indices, counts, per_row = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return matrix_of(indices, counts, per_row, len(vocabulary))
+    return stacked(ordered_map(one, blocks(texts), threads), len(vocabulary), dtype=np.float64)[0]
+
+
+def stacked(
+    rows: Sequence[Any],
+    n_columns: int,
+    weigh: Weigh = lambda counts: counts,
+    room: Callable[[int, Any], AnyRoom] = MemoryRoom,  # type: ignore[assignment]
+    dtype: Any = np.float32,
+) -> tuple[sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
+    """One matrix of the rows of all blocks, weighed, and the rooms in which its indices and its counts lie."""
+    sizes = np.concatenate([np.empty(0, np.int32), *(loaded(each).sizes for each in rows)])
+    total = int(sizes.sum(dtype=np.int64))
+    indices, data, first = room(total, np.int32), room(total, dtype), 0
+    for each in map(loaded, rows):
+        last = first + len(each.columns)
+        indices.array[first:last] = each.columns
+        data.array[first:last] = weigh(each.counts.astype(dtype))
+        indices.let_go(first, last)
+        data.let_go(first, last)
+        first = last
+    return matrix_of(indices.array, data.array, sizes, n_columns), (indices, data)
 
 
 def row_numbers(ends: NDArray[np.intp]) -> NDArray[np.uint64]:
+    """The text in which each word stands."""
     return np.repeat(np.arange(len(ends), dtype=np.uint64), np.diff(ends, prepend=0))
 
 
 def run_starts(sorted_values: Keys) -> NDArray[np.int64]:
+    """Where equal values begin."""
     fresh = np.empty(len(sorted_values), np.bool_)
     fresh[:1] = True
     np.not_equal(sorted_values[1:], sorted_values[:-1], out=fresh[1:])

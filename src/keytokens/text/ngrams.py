@@ -1,8 +1,13 @@
 """A vocabulary from training texts, and their counts.
 
-Texts are read in pieces, which are independent and run in threads. What is merged afterwards is a sum of integers or a
-sorted set, so the answer depends neither on the pieces nor on the threads. Between the stages the arrays of the pieces
-wait on shelves: in memory, or in files, and then the memory holds only the vocabulary and a few pieces.
+Texts come in blocks, which are worked on one by one, wherever the executor has them. What is merged are sums of
+integers and sorted sets, so the answer depends neither on the blocks nor on the executor.
+
+    texts -> readings      the words of each block: distinct ones, and the text in their numbers
+          -> words         those of all blocks, most frequent first; then the texts in these numbers
+          -> n-grams       for n = 1, 2, ...: those of each block, then those of all that are frequent enough, then
+                           the n-gram that begins at each word
+          -> rows          the counts of the n-grams that are chosen as tokens
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,20 +23,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..base.memory import give_back_memory
-from ..base.threads import ordered_map
 from .allowance import ANYTHING, Allowance
-from .assembly import AnyRoom, Cut, Entries, MemoryRoom, Weigh, assemble, assemble_by_token
-from .hashing import Ids, Keys
-from .matrix import row_numbers, run_starts
-from .numbering import Piece, number_texts
-from .pieces import ROW_BITS, made, slices
-from .sorting import in_order
-from .spill import MemoryShelf, Shelf, ShelfMaker
-from .vocabulary import Level, Vocabulary, next_keys
+from .hashing import Ids, Keys, KeyTable, factorise
+from .matrix import AnyRoom, MemoryRoom, Rows, Weigh, row_numbers, rows_of, run_starts, stacked
+from .spill import Executor, Threads
+from .vocabulary import Level, Vocabulary, next_keys, next_nodes
+from .words import MASK_KEY, MOST_TEXTS, read_words
 
-# a sort key: the key of an n-gram, then a row within its piece
-_ROW_BITS, _ROW, _KEY_BITS = np.uint64(ROW_BITS), np.uint64((1 << ROW_BITS) - 1), np.uint64(64 - ROW_BITS)
-_RANGE = 1 << 18  # keys that are merged at a time, by each thread
+_WAITING = 1 << 20  # words that may wait before they are merged: a merge takes some hundred bytes for each
+_RANGE = 1 << 19  # n-grams that are merged at a time, by each thread
+_SAMPLED = 1 << 10  # one n-gram of so many says where ranges begin
+_ROW_BITS = np.uint64(MOST_TEXTS.bit_length() - 1)
+_END = 1 << 63  # beyond all keys of n-grams
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Limits:
     max_tokens: int | None = None
 
     def least(self, order: int) -> int:
+        """The least number of texts of a token of so many words."""
         return self.min_df[min(order, len(self.min_df)) - 1]
 
     def least_on_the_way(self, order: int) -> int:
@@ -53,396 +57,305 @@ class Limits:
 
     @property
     def orders(self) -> range:
+        """Numbers of words."""
         return range(1, self.ngrams[1] + 1)
 
-    def looks_up(self, order: int) -> bool:
-        """Whether nodes of so many words must be found in the texts: longer ones begin with them, and are no words."""
-        return 1 < order < self.ngrams[1]
 
-    def least_to_keep(self, order: int) -> int:
-        """The least number of texts of a node: every word is one, longer ones only where they lead to a token."""
-        return self.least_on_the_way(order) if order > 1 else 1
+@dataclass(frozen=True, eq=False)
+class Built:
+    """The vocabulary of some texts, and their counts, block by block, wherever the executor has them."""
+
+    vocabulary: Vocabulary
+    rows: list[Any]  # `Rows` of each block
+    n_texts: int
+
+    def matrix(self, weigh: Weigh = lambda counts: counts) -> sparse.csr_matrix:
+        """(texts, tokens) float32, weighed."""
+        return self.in_rooms(weigh, MemoryRoom)[0]
+
+    def in_rooms(
+        self, weigh: Weigh, room: Callable[[int, Any], AnyRoom]
+    ) -> tuple[sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
+        """The same with the rooms in which the indices and the weighed counts lie."""
+        return stacked(self.rows, len(self.vocabulary), weigh, room)
+
+
+def build(texts: Any, limits: Limits, run: Executor | None = None, allowance: Allowance = ANYTHING) -> Built:
+    """The vocabulary that texts, wherever the executor has them, give within the limits, and their counts.
+
+    >>> built = build(["a b a", "b a"], Limits())
+    >>> built.vocabulary.tokens, built.matrix().toarray().tolist()
+    (('a', 'b', 'b a'), [[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    """
+    run = run or Threads()
+    readings = run.map(read_block, (), run.blocks(texts))
+    found = run.call(most_frequent_first, run.fold(functools.partial(merge_words, allowance=allowance), readings))
+    words = run.map(number_block, (run.call(table_of, found),), readings)
+    ends = run.map(attrgetter("ends"), (), readings)
+    del readings
+    give_back_memory()
+    n_words, n_texts = run.value([run.call(len, found), run.call(attrgetter("n_texts"), found)])
+    grams, nodes = _frequent(run, words, ends, n_words, limits, allowance)
+    column = run.call(choose, grams, limits, n_texts)
+    n_tokens = run.value(run.call(n_chosen, column))
+    kept = allowance.keep(n_tokens)
+    if kept < n_tokens:
+        column = run.call(choose, grams, replace(limits, max_tokens=kept), n_texts)
+    rows = run.map(count_block, (run.call(or_none, column),), ends, *nodes)
+    keys = [run.call(attrgetter("keys"), own) for own in grams]
+    del words, ends, grams, nodes
+    give_back_memory()
+    return Built(vocabulary_of(*run.value([found, keys, column])), rows, n_texts)
+
+
+def _frequent(
+    run: Executor, words: list[Any], ends: list[Any], n_words: int, limits: Limits, allowance: Allowance
+) -> tuple[list[Any], list[list[Any]]]:
+    """By order: the n-grams that are tokens or lead to one, and of each block the node that begins at each word."""
+    grams: list[Any] = []
+    nodes, n_nodes = [words], 0
+    for order in limits.orders:
+        least = limits.least_on_the_way(order) if order > 1 else 1  # every word is a node
+        grams.append(_merged(run, run.map(ngrams_of, (order, n_words), words, nodes[-1], ends), least))
+        n_own = run.value(run.call(len, grams[-1]))
+        allowance.grams(n_own, limits.orders[-1] - order)
+        if not n_own:  # nothing longer either
+            break
+        if order > 1:
+            table = run.call(table_of, grams[-1], n_nodes)
+            nodes.append(run.map(nodes_of, (order, n_words, table), words, nodes[-1], ends))
+        n_nodes += n_own
+    return grams, nodes
+
+
+# Words ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _Tally:
-    """The n-grams of one piece, for one n: sorted keys, the number of rows that hold each, and these rows in turn."""
+class WordCounts:
+    """Distinct words of some texts: how often each occurs, and how it is spelled."""
 
     keys: Keys
-    frequency: NDArray[np.unsignedinteger[Any]]
-    rows: NDArray[np.uint16]
-    counts: NDArray[np.unsignedinteger[Any]]
+    times: NDArray[np.int64]
+    letters: NDArray[np.uint8]  # one word after the other
+    sizes: Ids  # bytes of each
+    n_texts: int
 
-    def entries(self, keys: Keys, first: int) -> Entries:
-        """What is left if only these keys, sorted, are kept; key i is node `first + i`."""
-        if not len(keys) or not len(self.keys):
-            return Entries(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint16), np.empty(0, np.uint8))
-        if self.keys[-1] <= keys[-1] == len(keys) - 1:  # all numbers up to the last: every word is kept
-            nodes = self.keys.astype(np.int32) + np.int32(first)
-            return Entries(nodes, self.frequency, self.rows, self.counts)
-        place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
-        kept = keys[place] == self.keys
-        nodes = place.astype(np.int32) + np.int32(first)
-        return Entries(nodes, self.frequency, self.rows, self.counts).only(kept)
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def only(self, which: NDArray[np.intp]) -> WordCounts:
+        """Some of them, in this order."""
+        starts = np.cumsum(self.sizes, dtype=np.int64) - self.sizes
+        sizes = self.sizes[which]
+        letters = _slices(self.letters, starts[which], sizes)
+        return WordCounts(self.keys[which], self.times[which], letters, sizes, self.n_texts)
+
+    def sample(self, left_out: int) -> WordCounts:
+        """One in 2**left_out: those whose bits, mixed, begin with zeros."""
+        if not left_out:
+            return self
+        mixed = self.keys * np.uint64(0x9E3779B97F4A7C15)
+        return self.only(np.flatnonzero(mixed >> np.uint64(64 - left_out) == 0))
+
+    @property
+    def spelled(self) -> tuple[str, ...]:
+        """The words."""
+        low, ends = self.letters.tobytes(), np.cumsum(self.sizes, dtype=np.int64)
+        both = zip((ends - self.sizes).tolist(), ends.tolist(), strict=True)
+        words = b"\n".join([low[i:j] for i, j in both]).decode("utf-8")
+        return tuple(words.split("\n")) if len(self) else ()
 
 
 @dataclass(frozen=True, eq=False)
-class _Nodes:
-    """The node that begins at each word of a piece, -1 for none."""
+class Reading(WordCounts):
+    """One block as it was read: its distinct words, and its texts in their numbers."""
 
-    ids: Ids
+    words: Ids
+    ends: NDArray[np.intp]
+
+
+def read_block(texts: Sequence[str]) -> Reading:
+    """The words of one block."""
+    words = read_words(texts)
+    where, number = factorise(words.keys)
+    times = np.bincount(number, minlength=len(where))
+    sizes = words.sizes[where].astype(np.int32)
+    letters = _slices(np.frombuffer(words.low, np.uint8), words.starts[where], sizes)
+    return Reading(words.keys[where], times, letters, sizes, len(texts), number, words.ends)
+
+
+def _slices(letters: NDArray[np.uint8], starts: NDArray[np.signedinteger[Any]], sizes: Ids) -> NDArray[np.uint8]:
+    """Slices of these sizes, one after the other."""
+    begins = np.cumsum(sizes, dtype=np.int64) - sizes
+    return letters[np.repeat(starts - begins, sizes) + np.arange(int(sizes.sum(dtype=np.int64)))]
+
+
+def merge_words(parts: Iterable[WordCounts], allowance: Allowance = ANYTHING) -> WordCounts:
+    """The distinct words of all parts, which may flow by.
+
+    Of more than the memory holds, it goes on with a sample, one in 2**left_out, which says how many there are.
+    """
+    waiting: list[WordCounts] = []
+    size, most, left_out, too_many = 0, _WAITING, 0, 0
+    for part in parts:
+        waiting.append(part.sample(left_out))
+        size += len(waiting[-1])
+        if size > most:
+            merged = _merged_words(waiting)
+            if not allowance.holds_words(len(merged)):
+                too_many, left_out = max(too_many, len(merged)), left_out + 4
+                merged = merged.sample(left_out)
+            waiting, size = [merged], len(merged)
+            # in proportion: where most words differ, a merge for every part would never end
+            most = max(_WAITING, size + size // 2)
+    merged = _merged_words(waiting)
+    allowance.words(max(len(merged) << left_out, too_many))
+    return merged
+
+
+def _merged_words(parts: Sequence[WordCounts]) -> WordCounts:
+    none = WordCounts(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int32), 0)
+    parts = [none, *parts]
+    found = WordCounts(
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.times for part in parts]),
+        np.concatenate([part.letters for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
+        sum(part.n_texts for part in parts),
+    )
+    where, number = factorise(found.keys)
+    times = np.zeros(len(where), np.int64)
+    np.add.at(times, number, found.times)
+    return replace(found.only(where), times=times)
+
+
+def most_frequent_first(found: WordCounts) -> WordCounts:
+    """The words in the order of their numbers: as frequent ones by key; a mask is no word."""
+    often = np.where(found.keys == MASK_KEY, 0, found.times)
+    return found.only(np.lexsort((found.keys, -often))[: int(np.count_nonzero(often))])
+
+
+def number_block(table: KeyTable, reading: Reading) -> Ids:
+    """The number of each word of a block, -1 for a mask."""
+    return table.find(reading.keys)[reading.words]
+
+
+# N-grams --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """The nodes of n words of all texts, for one n: sorted keys, and the number of texts that hold each."""
+    """N-grams of so many words each, by their sorted keys, and the number of texts that hold each."""
 
     keys: Keys
     texts: Ids
 
+    def __len__(self) -> int:
+        return len(self.keys)
 
-@dataclass(frozen=True, eq=False)
-class Shard:
-    """Some texts on their way to counts: n-grams of `order` words are tallied, shorter ones are entries already."""
-
-    n_words: int
-    order: int
-    start: int  # nodes of fewer words
-    texts: Shelf[Piece]
-    nodes: Shelf[_Nodes] | None  # of `order` - 1 words; None: the words themselves
-    tallies: Shelf[_Tally]
-    entries: tuple[Shelf[Entries], ...]
-    sizes: list[int]  # texts of each piece
+    def between(self, first: np.uint64, last: np.uint64) -> Grams:
+        """Those with keys in a range: copies, so that what lies in a file is let go."""
+        i, j = np.searchsorted(self.keys, np.array([first, last], np.uint64))
+        return Grams(self.keys[i:j].copy(), self.texts[i:j].copy())
 
 
-def build(
-    texts: Sequence[str],
-    limits: Limits,
-    threads: int = 1,
-    weigh: Weigh = lambda counts: counts,
-) -> tuple[Vocabulary, sparse.csr_matrix]:
-    """The vocabulary that these texts give within the limits, and their counts (float32), weighed.
-
-    >>> vocabulary, counts = build(["a b a", "b a"], Limits())
-    >>> vocabulary.tokens, counts.toarray().tolist()
-    (('a', 'b', 'b a'), [[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
-    """
-    found = find(texts, limits, threads)
-    return found.vocabulary, found.by_text(threads, weigh)
-
-
-def build_from(
-    pieces: Iterable[Sequence[str]],
-    limits: Limits,
-    threads: int = 1,
-    shelves: ShelfMaker = MemoryShelf,
-    room: Callable[[int, Any], AnyRoom] = MemoryRoom,  # type: ignore[assignment]
-    weigh: Weigh = lambda counts: counts,
-    allowance: Allowance = ANYTHING,
-) -> tuple[Vocabulary, sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
-    """The same from pieces that flow by, with the rooms in which the indices and the weighed counts lie."""
-    found = _found(pieces, limits, threads, shelves, allowance)
-    counts, rooms = assemble(found.shard.entries, found.shard.sizes, found.column, threads, room, weigh)
-    give_back_memory()
-    return found.vocabulary, counts, rooms
-
-
-def find(texts: Sequence[str], limits: Limits, threads: int = 1) -> Found:
-    """The first half of `build`: the vocabulary, before the texts are counted in one way or another."""
-    return _found((texts[piece] for piece in slices(texts)), limits, threads)
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """All texts, their tokens chosen; they can be counted once."""
-
-    words: tuple[str, ...]
-    word_keys: Keys
-    node_keys: list[Keys]  # by order
-    column: Ids  # of every node
-    shard: Shard
-
-    @property
-    def n_tokens(self) -> int:
-        return int(np.count_nonzero(self.column >= 0))
-
-    @functools.cached_property
-    def vocabulary(self) -> Vocabulary:
-        return vocabulary_of(self.words, self.word_keys, self.node_keys, self.column)
-
-    def by_text(self, threads: int, weigh: Weigh) -> sparse.csr_matrix:
-        """(texts, tokens), weighed."""
-        counts, _ = assemble(self.shard.entries, self.shard.sizes, self.column, threads, MemoryRoom, weigh)
-        give_back_memory()
-        return counts
-
-    def by_token(self, cut: Cut, threads: int, weigh: Weigh) -> list[list[sparse.csr_matrix]]:
-        """(tokens, texts) for each slice of consecutive texts, in groups, weighed.
-
-        `cut` says for each group where its slices begin and where the last one ends, given the number of entries before
-        each text and that of all.
-
-        >>> [[first, second]] = find(["a b a", "b a"], Limits()).by_token(lambda before: [[0, 1, 2]], 1, np.square)
-        >>> first.toarray().tolist(), second.toarray().tolist()
-        ([[4.0], [1.0], [1.0]], [[1.0], [1.0], [1.0]])
-        """
-        counts = assemble_by_token(self.shard.entries, self.shard.sizes, self.column, cut, threads, weigh)
-        give_back_memory()
-        return counts
-
-
-def _found(
-    pieces: Iterable[Sequence[str]],
-    limits: Limits,
-    threads: int,
-    shelves: ShelfMaker = MemoryShelf,
-    allowance: Allowance = ANYTHING,
-) -> Found:
-    words, word_keys, texts = number_texts(pieces, threads, shelves, allowance)
-    give_back_memory()
-    shard = first_tallies(texts, len(words), threads, shelves)
-    grams: list[Grams] = []  # by order
-    for order in limits.orders:
-        tell = functools.partial(allowance.grams, longer=limits.orders[-1] - order)
-        grams.append(_merge(shard.tallies, limits.least_to_keep(order), threads, tell))
-        shard = next_tallies(shard, grams[-1], limits, threads, shelves)
-        if not len(grams[-1].keys):  # nothing longer either
-            shard.tallies.close()
-            break
-    shard.texts.close()
-    if shard.nodes is not None:
-        shard.nodes.close()
-    frequencies, n_texts = [one.texts for one in grams], sum(shard.sizes)
-    column = choose(frequencies, limits, n_texts)
-    n_tokens = int(np.count_nonzero(column >= 0))
-    kept = allowance.keep(n_tokens)
-    if kept < n_tokens:
-        column = choose(frequencies, replace(limits, max_tokens=kept), n_texts)
-    return Found(words, word_keys, [one.keys for one in grams], column, shard)
-
-
-def vocabulary_of(words: tuple[str, ...], word_keys: Keys, node_keys: list[Keys], column: Ids) -> Vocabulary:
-    """The vocabulary of these nodes, by order, without those that lead to no token."""
-    starts = np.cumsum([0, *map(len, node_keys)])
-    levels = tuple(Level(int(at), keys) for at, keys in zip(starts[1:], node_keys[1:], strict=False))
-    vocabulary = Vocabulary(words, word_keys, levels, column)
-    return vocabulary.trimmed() if (column < 0).any() else vocabulary
-
-
-def _replaced(old: Shelf[_Nodes] | None, new: Shelf[_Nodes] | None) -> Shelf[_Nodes] | None:
-    if old is not None:
-        old.close()
-    return new
-
-
-def first_tallies(texts: Shelf[Piece], n_words: int, threads: int, shelves: ShelfMaker) -> Shard:
-    """The words, tallied."""
-    sizes = [texts.size(at, "ends") for at in range(len(texts))]
-    tallies = made(shelves, _Tally, len(texts), threads, _tally_of(texts, None, 1, n_words, last=False))
-    return Shard(n_words, 1, 0, texts, None, tallies, (), sizes)
-
-
-def next_tallies(
-    shard: Shard, found: Grams, limits: Limits, threads: int, shelves: ShelfMaker, level: Level | None = None
-) -> Shard:
-    """The n-grams that were found become entries, and those of one word more are tallied, if they are asked for.
-
-    `level` is their level, where it has been made for several shards.
-    """
-    texts, nodes, order, n_words = shard.texts, shard.nodes, shard.order, shard.n_words
-    if order == 1:  # every word is a node, but those too rare for any n-gram go no further
-        texts = _blanked(texts, found.texts >= limits.least_on_the_way(2), shelves, threads)
-    entries = made(shelves, Entries, len(texts), threads, _entries_of(shard.tallies, found.keys, shard.start))
-    shard.tallies.close()
-    give_back_memory()
-    if limits.looks_up(order):
-        find = _nodes_of(texts, nodes, level or Level(shard.start, found.keys), order, n_words)
-        nodes = _replaced(nodes, made(shelves, _Nodes, len(texts), threads, find))
-        del find  # and a table with it
-    more = len(texts) if order < limits.ngrams[1] else 0
-    last = order + 1 == limits.ngrams[1]
-    tallies = made(shelves, _Tally, more, threads, _tally_of(texts, nodes, order + 1, n_words, last))
-    start = shard.start + len(found.keys)
-    return Shard(n_words, order + 1, start, texts, nodes, tallies, (*shard.entries, entries), shard.sizes)
-
-
-def _tallied(piece: Piece, first: NDArray[np.intp], keys: Keys, n_words: int) -> _Tally:
-    pairs = _in_order(keys, row_numbers(piece.ends)[first], n_words)
-    begins = run_starts(pairs)
-    counts = np.diff(begins, append=len(pairs))
-    counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # nearly always one byte
-    pairs = pairs[begins]
-    keys = pairs >> _ROW_BITS
+def ngrams_of(order: int, n_words: int, words: Ids, nodes: Ids, ends: NDArray[np.intp]) -> Grams:
+    """Those of one block; `nodes` of one word less begin at each word."""
+    if order == 1:
+        first = np.flatnonzero(words >= 0)
+        keys = words[first].astype(np.uint64)
+    else:
+        first, keys = next_keys(nodes, words, ends, order, n_words)
+    keys <<= _ROW_BITS
+    keys |= row_numbers(ends)[first]
+    keys.sort()
+    keys = keys[run_starts(keys)]  # each n-gram once in each text
+    keys >>= _ROW_BITS
     heads = run_starts(keys)
-    frequency = np.diff(heads, append=len(keys))
-    frequency = frequency.astype(np.min_scalar_type(frequency.max(initial=0)))
-    return _Tally(keys[heads], frequency, (pairs & _ROW).astype(np.uint16), counts)
+    return Grams(keys[heads], np.diff(heads, append=len(keys)).astype(np.int32))
 
 
-def _in_order(keys: Keys, rows: Keys, n_words: int) -> Keys:
-    """Keys, each with a row, packed and sorted; `rows` never fall."""
-    n_before = int(keys.max(initial=0)) // max(n_words, 1) + 1
-    if n_before == 1:  # single words
-        n_before, n_words = n_words, 1
-    base = np.uint64(n_words)
-    before = keys // base
-    last = keys - before * base
-    return in_order((keys << _ROW_BITS) | rows, before.astype(np.int32), last.astype(np.int32), n_before, n_words)
+def table_of(known: WordCounts | Grams, start: int = 0) -> KeyTable:
+    """The numbers of words or n-grams, from `start` on."""
+    return KeyTable.build(known.keys, start)
 
 
-def _tally_of(
-    texts: Shelf[Piece], nodes: Shelf[_Nodes] | None, order: int, n_words: int, last: bool
-) -> Callable[[int], _Tally]:
-    """The tally of each piece; after the last one its text and its nodes are not needed any more."""
-
-    def tally(at: int) -> _Tally:
-        piece = texts.get(at)
-        if order == 1:
-            first = np.flatnonzero(piece.words >= 0)
-            return _tallied(piece, first, piece.words[first].astype(np.uint64), n_words)
-        ids = piece.words if nodes is None else nodes.get(at).ids
-        if last:
-            texts.drop(at)
-            if nodes is not None:
-                nodes.drop(at)
-        return _tallied(piece, *next_keys(ids, piece.words, piece.ends, order, n_words), n_words)
-
-    return tally
+def nodes_of(order: int, n_words: int, table: KeyTable, words: Ids, nodes: Ids, ends: NDArray[np.intp]) -> Ids:
+    """The node of `order` words that begins at each word of one block, -1 for none."""
+    return next_nodes(nodes, words, ends, order, n_words, table)
 
 
-def _nodes_of(
-    texts: Shelf[Piece], nodes: Shelf[_Nodes] | None, level: Level, order: int, n_words: int
-) -> Callable[[int], _Nodes]:
-    """The node of `order` words, two or more, that begins at each word, -1 for none."""
-
-    def find(at: int) -> _Nodes:
-        piece = texts.get(at)
-        ids = piece.words if nodes is None else nodes.get(at).ids
-        first, keys = next_keys(ids, piece.words, piece.ends, order, n_words)
-        found = np.full(len(piece.words), -1, np.int32)
-        found[first] = level.table.find(keys)
-        return _Nodes(found)
-
-    return find
+def _merged(run: Executor, blocks: list[Any], least: int) -> Any:
+    """The n-grams of all blocks that are in at least so many texts: ranges of keys are merged side by side."""
+    sample = np.sort(run.value(run.fold(_chained, run.map(_sampled, (), blocks))))
+    n_ranges = max(run.width, len(sample) * _SAMPLED // _RANGE + 1)
+    inner = sample[np.linspace(0, len(sample), n_ranges + 1)[1:-1].astype(np.intp)] if len(sample) else sample
+    bounds = np.array([np.uint64(0), *inner, np.uint64(_END)], np.uint64)
+    return run.call(_joined, run.exchange(Grams.between, merge_grams, blocks, bounds, least))
 
 
-def _entries_of(tallies: Shelf[_Tally], keys: Keys, first: int) -> Callable[[int], Entries]:
-    """The entries of these keys, piece by piece; a tally is let go as soon as it has been read."""
-
-    def entries(at: int) -> Entries:
-        kept = tallies.get(at).entries(keys, first)
-        tallies.drop(at)
-        return kept
-
-    return entries
+def _sampled(grams: Grams) -> Keys:
+    return grams.keys[::_SAMPLED].copy()
 
 
-def _blanked(texts: Shelf[Piece], usable: NDArray[np.bool_], shelves: ShelfMaker, threads: int) -> Shelf[Piece]:
-    """The same texts without the words that can be in no n-gram."""
-
-    def blank(at: int) -> Piece:
-        piece = texts.get(at)
-        texts.drop(at)
-        words = piece.words
-        kept = np.where(usable[words] & (words >= 0), words, np.int32(-1)) if len(usable) else words
-        return Piece(kept, piece.ends)
-
-    blanked: Shelf[Piece] = made(shelves, Piece, len(texts), threads, blank)
-    texts.close()
-    return blanked
+def _chained(parts: Iterable[Keys]) -> Keys:
+    return np.concatenate([np.empty(0, np.uint64), *parts])
 
 
-def _merge(tallies: Shelf[_Tally], least: int, threads: int, tell: Callable[[int], None]) -> Grams:
-    """All keys in at least so many texts. Ranges of keys are merged side by side."""
-    total = sum(tallies.size(at, "keys") for at in range(len(tallies)))
-    bounds = bounds_of_ranges(tallies, max(8, total // _RANGE + 1))
-    ranges = merged_ranges(tallies, bounds, least, threads)
-    tell(sum(len(one.keys) for one in ranges))
-    return joined(ranges)
-
-
-def bounds_of_ranges(tallies: Shelf[_Tally], n_ranges: int) -> Keys:
-    """Bounds between which these tallies hold about the same number of keys."""
-    sizes = [tallies.size(at, "keys") for at in range(len(tallies))]
-    largest = int(np.argmax(sizes)) if sizes else 0
-    sample = tallies.part(largest, "keys", 0, sizes[largest]) if sum(sizes) else np.zeros(1, np.uint64)
-    inner = sample[np.linspace(0, len(sample), n_ranges + 1)[1:-1].astype(np.intp)]
-    return np.array([np.uint64(0), *inner, np.uint64(1) << _KEY_BITS], np.uint64)
-
-
-def joined(ranges: Sequence[Grams]) -> Grams:
-    """Of ranges in their order."""
-    return Grams(np.concatenate([one.keys for one in ranges]), np.concatenate([one.texts for one in ranges]))
-
-
-def merged_ranges(tallies: Shelf[_Tally], bounds: Keys, least: int, threads: int) -> list[Grams]:
-    """For each range of keys those in at least so many texts."""
-    sizes = [tallies.size(at, "keys") for at in range(len(tallies))]
-    # where each range begins in each tally
-    cuts = ordered_map(
-        lambda at: np.searchsorted(tallies.part(at, "keys", 0, sizes[at]), bounds), range(len(sizes)), threads
-    )
-
-    def merge(number: int) -> Grams:
-        packed = []
-        for at, cut in enumerate(cuts):
-            i, j = int(cut[number]), int(cut[number + 1])
-            texts = tallies.part(at, "frequency", i, j).astype(np.uint64) - np.uint64(1)
-            packed.append((tallies.part(at, "keys", i, j) << _ROW_BITS) | texts)
-        return merged(packed, least)
-
-    return ordered_map(merge, range(len(bounds) - 1), threads)
-
-
-def packed(found: Grams) -> Keys:
-    """A key and its number of texts, less one, in one integer; beyond 2**14 texts the key stands there repeatedly."""
-    full, rest = np.divmod(found.texts.astype(np.uint64) - np.uint64(1), _ROW + np.uint64(1))
-    high = found.keys << _ROW_BITS
-    many = np.flatnonzero(full)
-    together = np.concatenate([high | rest, np.repeat(high[many] | _ROW, full[many].astype(np.intp))])
-    if len(many):
-        together.sort(kind="stable")
-    return together
-
-
-def merged(packed: Sequence[Keys], least: int) -> Grams:
-    """What several such arrays, each sorted, hold together, without the keys in fewer texts.
-
-    Large ones are merged a range at a time, which takes the same memory again and again.
-    """
-    total = sum(map(len, packed))
-    if total <= 2 * _RANGE:
-        return _merged(np.concatenate([np.empty(0, np.uint64), *packed]), least)
-    largest = max(packed, key=len)
-    inner = largest[np.linspace(0, len(largest), total // _RANGE + 1)[1:-1].astype(np.intp)] & ~_ROW
-    cuts = [[0, *np.searchsorted(part, inner).tolist(), len(part)] for part in packed]
-    ranges = zip(*(pairwise(cut) for cut in cuts), strict=True)
-    parts = ([part[i:j] for part, (i, j) in zip(packed, ends, strict=True)] for ends in ranges)
-    return joined([_merged(np.concatenate(some), least) for some in parts])
-
-
-def _merged(both: Keys, least: int) -> Grams:
-    both.sort(kind="stable")  # which finds the sorted arrays and merges them: a fifth of the time
-    keys, texts = both >> _ROW_BITS, (both & _ROW).astype(np.int32) + np.int32(1)
+def merge_grams(parts: Sequence[Grams], least: int) -> Grams:
+    """What several hold together, without those in fewer texts."""
+    keys = _chained(part.keys for part in parts)
+    order = np.argsort(keys, kind="stable")
+    keys, texts = keys[order], np.concatenate([np.empty(0, np.int32), *(part.texts for part in parts)])[order]
     heads = run_starts(keys)
-    if not len(heads):
-        return Grams(keys, texts)
-    total = np.add.reduceat(texts, heads, dtype=np.int32)
+    total = np.add.reduceat(texts, heads, dtype=np.int32) if len(heads) else texts
     often = total >= least
     return Grams(keys[heads[often]], total[often])
 
 
-def choose(frequencies: list[Ids], limits: Limits, n_texts: int) -> Ids:
+def _joined(ranges: Sequence[Grams]) -> Grams:
+    """Of ranges in their order."""
+    return Grams(np.concatenate([one.keys for one in ranges]), np.concatenate([one.texts for one in ranges]))
+
+
+# Tokens ---------------------------------------------------------------------------------------------------------------
+
+
+def choose(grams: Sequence[Grams], limits: Limits, n_texts: int) -> Ids:
     """The column of every node; -1 for those that are no token."""
     most = limits.max_df * n_texts * (1 + 1e-12)  # a share of exactly max_df is allowed, whatever the rounding
     chosen = [
-        (frequency >= limits.least(order)) & (frequency <= most) & (order >= limits.ngrams[0])
-        for order, frequency in enumerate(frequencies, start=1)
+        (own.texts >= limits.least(order)) & (own.texts <= most) & (order >= limits.ngrams[0])
+        for order, own in enumerate(grams, start=1)
     ]
-    everyone, all_frequencies = np.concatenate(chosen), np.concatenate(frequencies)
+    everyone, frequency = np.concatenate(chosen), np.concatenate([own.texts for own in grams])
     if limits.max_tokens is not None and np.count_nonzero(everyone) > limits.max_tokens:
-        least = np.partition(all_frequencies[everyone], -limits.max_tokens)[-limits.max_tokens]
-        ties = np.flatnonzero(everyone & (all_frequencies == least))
-        everyone &= all_frequencies > least
+        least = np.partition(frequency[everyone], -limits.max_tokens)[-limits.max_tokens]
+        ties = np.flatnonzero(everyone & (frequency == least))
+        everyone &= frequency > least
         everyone[ties[: limits.max_tokens - np.count_nonzero(everyone)]] = True
     return np.where(everyone, np.cumsum(everyone, dtype=np.int32) - np.int32(1), np.int32(-1))
+
+
+def n_chosen(column: Ids) -> int:
+    """The number of tokens."""
+    return int(np.count_nonzero(column >= 0))
+
+
+def or_none(column: Ids) -> Ids:
+    """With an entry more, at -1, for what is no node."""
+    return np.append(column, np.int32(-1))
+
+
+def count_block(column: Ids, ends: NDArray[np.intp], *nodes: Ids) -> Rows:
+    """The counts of one block, from its nodes by order."""
+    return rows_of((column[own] for own in nodes), ends)
+
+
+def vocabulary_of(found: WordCounts, keys: Sequence[Keys], column: Ids) -> Vocabulary:
+    """The vocabulary of these nodes, by order, without those that lead to no token."""
+    starts = np.cumsum([0, *map(len, keys)]).tolist()
+    levels = [Level(start, own) for start, own in zip(starts[1:], keys[1:], strict=False) if len(own)]
+    vocabulary = Vocabulary(found.spelled, found.keys, tuple(levels), column)
+    return vocabulary.trimmed() if (column < 0).any() else vocabulary

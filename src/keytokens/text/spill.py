@@ -1,154 +1,152 @@
-"""Where the arrays of many pieces wait for their next use: in memory, or in a file for texts that are larger.
+"""Where blocks of texts are worked on, and where what is made of them waits for its next use.
 
-A shelf holds one kind of thing, a dataclass of arrays, one for each piece. Threads may put and get at the same time,
-each its own piece; so how many pieces there are is stated at the start and never derived from what was put. Only
-`append`, for pieces that flow by, makes a shelf longer: it is for one thread.
+`text.ngrams.build` says what to make of each block and of all of them; an executor says where. `Threads` is the one of
+this process: results wait in memory or, for more texts than it holds, in files.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
+import pickle
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from ..base.threads import ordered_stream
+from .words import blocks
 
-Item = TypeVar("Item")
-
-
-class Shelf(Protocol[Item]):
-    """Things by number."""
-
-    def put(self, at: int, item: Item) -> None: ...
-
-    def append(self, item: Item) -> None:
-        """Put one behind the last: for one thread."""
-
-    def get(self, at: int) -> Item: ...
-
-    def part(self, at: int, name: str, first: int, last: int) -> NDArray[Any]:
-        """Entries first .. last - 1 of one array of a thing."""
-
-    def size(self, at: int, name: str) -> int:
-        """The length of one array of a thing."""
-
-    def drop(self, at: int) -> None: ...
-
-    def close(self) -> None:
-        """Forget everything."""
-
-    def __len__(self) -> int: ...
+_PLACE = mmap.ALLOCATIONGRANULARITY  # bytes: what is mapped begins at a multiple of them
 
 
-ShelfMaker = Callable[[type[Any], int], Shelf[Any]]  # for so many things of one kind
+class Executor(Protocol):
+    """Applies functions, which change nothing that they are given, to blocks; its results may be anywhere."""
+
+    width: int  # how many pieces of work it can do at a time
+
+    def blocks(self, texts: Any) -> Iterable[Any]:
+        """Texts, as the executor knows them, in blocks."""
+
+    def map(self, work: Callable[..., Any], given: tuple[Any, ...], *lists: Iterable[Any]) -> list[Any]:
+        """`work(*given, *items)` for each block, with its item of every list."""
+
+    def fold(self, work: Callable[[Iterable[Any]], Any], items: Sequence[Any]) -> Any:
+        """`work` of all items; perhaps first of some of them, and then of what came out."""
+
+    def exchange(
+        self,
+        cut: Callable[..., Any],
+        merge: Callable[..., Any],
+        items: Sequence[Any],
+        bounds: Any,
+        least: int,
+    ) -> list[Any]:
+        """For each range between two bounds `merge([cut(item, *range) for item in items], least)`."""
+
+    def call(self, work: Callable[..., Any], *given: Any) -> Any:
+        """`work(*given)`; what is given may be results, or lists of them."""
+
+    def value(self, result: Any) -> Any:
+        """A result, or a list of them, in this process."""
 
 
-class MemoryShelf(Generic[Item]):
-    def __init__(self, kind: type[Item], count: int = 0) -> None:
-        self._items: dict[int, Item] = {}
-        self._count = count
+class Threads:
+    """Work in so many threads; with a folder, the results of `map` wait in files there.
 
-    def put(self, at: int, item: Item) -> None:
-        self._items[at] = item
+    >>> run = Threads(2)
+    >>> run.map(pow, (2,), [1, 2, 3])
+    [2, 4, 8]
+    """
 
-    def append(self, item: Item) -> None:
-        self.put(self._count, item)
-        self._count += 1
+    def __init__(self, threads: int = 1, folder: Path | None = None) -> None:
+        self.width = threads
+        self._folder = folder
 
-    def get(self, at: int) -> Item:
-        return self._items[at]
+    def blocks(self, texts: Iterable[str]) -> Iterable[list[str]]:
+        return blocks(texts)
 
-    def part(self, at: int, name: str, first: int, last: int) -> NDArray[Any]:
-        return np.asarray(getattr(self._items[at], name)[first:last])
+    def map(self, work: Callable[..., Any], given: tuple[Any, ...], *lists: Iterable[Any]) -> list[Any]:
+        keep = (lambda item: item) if self._folder is None else Spill(self._folder).put
 
-    def size(self, at: int, name: str) -> int:
-        return len(getattr(self._items[at], name))
+        def one(items: tuple[Any, ...]) -> Any:
+            return keep(work(*given, *map(loaded, items)))
 
-    def drop(self, at: int) -> None:
-        del self._items[at]
+        return list(ordered_stream(one, zip(*lists, strict=True), self.width))
 
-    def close(self) -> None:
-        self._items.clear()
+    def fold(self, work: Callable[[Iterable[Any]], Any], items: Sequence[Any]) -> Any:
+        return work(map(loaded, items))
 
-    def __len__(self) -> int:
-        return self._count
+    def exchange(
+        self,
+        cut: Callable[..., Any],
+        merge: Callable[..., Any],
+        items: Sequence[Any],
+        bounds: Any,
+        least: int,
+    ) -> list[Any]:
+        def one(ends: tuple[Any, Any]) -> Any:
+            return merge([cut(loaded(item), *ends) for item in items], least)
+
+        return list(ordered_stream(one, pairwise(bounds), self.width))
+
+    def call(self, work: Callable[..., Any], *given: Any) -> Any:
+        return work(*given)
+
+    def value(self, result: Any) -> Any:
+        return result
 
 
-class FileShelf(Generic[Item]):
-    """All things in one file that has no name any more, so that it goes with the process, however that ends."""
+class Spill:
+    """A file for things with large arrays. It has no name, so it goes when nothing of it is wanted any more."""
 
-    def __init__(self, kind: type[Item], folder: Path, count: int = 0) -> None:
-        self._kind = kind
-        self._names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    def __init__(self, folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder) as file:
             self._file = os.dup(file.fileno())
-        self._closed = weakref.finalize(self, os.close, self._file)  # also where an error ends everything
-        self._end = 0
+        weakref.finalize(self, os.close, self._file)
         self._lock = threading.Lock()
-        self._places: dict[int, dict[str, tuple[int, np.dtype[Any], int]]] = {}
-        self._count = count
+        self._end = 0
 
-    def put(self, at: int, item: Item) -> None:
-        arrays = [np.ascontiguousarray(getattr(item, name)) for name in self._names]
+    def put(self, item: Any) -> Spilled:
+        """Write it to the file; several threads may do so at a time."""
+        buffers: list[pickle.PickleBuffer] = []
+        head = pickle.dumps(item, 5, buffer_callback=buffers.append)
+        parts = [memoryview(head), *(buffer.raw() for buffer in buffers)]
         with self._lock:
-            begin = self._end
-            self._end += sum(array.nbytes for array in arrays)
-        places = {}
-        for name, array in zip(self._names, arrays, strict=True):
-            _write(self._file, array, begin)
-            places[name] = (begin, array.dtype, len(array))
-            begin += array.nbytes
-        self._places[at] = places
+            starts = list(accumulate((-(-len(part) // _PLACE) * _PLACE for part in parts), initial=self._end))
+            self._end = starts.pop()
+        for part, start in zip(parts, starts, strict=True):
+            self._write(part, start)
+        return Spilled(self, [(start, len(part)) for part, start in zip(parts, starts, strict=True)])
 
-    def append(self, item: Item) -> None:
-        self.put(self._count, item)
-        self._count += 1
+    def _write(self, left: memoryview, at: int) -> None:
+        while left:
+            done = os.pwrite(self._file, left, at)
+            left, at = left[done:], at + done
 
-    def get(self, at: int) -> Item:
-        return self._kind(*(self.part(at, name, 0, self.size(at, name)) for name in self._names))
-
-    def part(self, at: int, name: str, first: int, last: int) -> NDArray[Any]:
-        begin, dtype, _ = self._places[at][name]
-        found = np.empty(last - first, dtype)
-        _read(self._file, found, begin + first * dtype.itemsize)
-        return found
-
-    def size(self, at: int, name: str) -> int:
-        return self._places[at][name][2]
-
-    def drop(self, at: int) -> None:
-        """Its room in the file is used until all of it is closed."""
-        del self._places[at]
-
-    def close(self) -> None:
-        self._places.clear()
-        self._closed()
-
-    def __len__(self) -> int:
-        return self._count
+    def part(self, start: int, length: int) -> Any:
+        """Some bytes of the file, mapped: they take memory as far as they are read, until nobody holds them."""
+        if not length:
+            return b""
+        return mmap.mmap(self._file, length, offset=start, access=mmap.ACCESS_READ)
 
 
-def file_shelves(folder: Path) -> ShelfMaker:
-    return lambda kind, count: FileShelf(kind, folder, count)
+class Spilled:
+    """One thing in a file."""
+
+    def __init__(self, spill: Spill, places: list[tuple[int, int]]) -> None:
+        self._spill = spill
+        self._places = places
+
+    def get(self) -> Any:
+        """Read-only arrays, and whatever holds them."""
+        head, *buffers = [self._spill.part(*place) for place in self._places]
+        return pickle.loads(head, buffers=buffers)
 
 
-def _write(file: int, array: NDArray[Any], begin: int) -> None:
-    left = array.view(np.uint8).data
-    while left:
-        done = os.pwrite(file, left, begin)
-        left, begin = left[done:], begin + done
-
-
-def _read(file: int, into: NDArray[Any], begin: int) -> None:
-    left = into.view(np.uint8).data
-    while left:
-        done = os.preadv(file, [left], begin)
-        if not done:
-            raise OSError("a file of our own has become shorter")
-        left, begin = left[done:], begin + done
+def loaded(item: Any) -> Any:
+    """What a result of `Threads` stands for."""
+    return item.get() if isinstance(item, Spilled) else item

@@ -31,14 +31,6 @@ class Level:
         return KeyTable.build(self.keys, self.start)
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Known n-grams in some texts, for one n: the place of the first word of each, and its column."""
-
-    first: NDArray[np.intp]
-    column: Ids
-
-
 def next_keys(
     nodes: Ids, words: Ids, ends: NDArray[np.intp], order: int, n_words: int
 ) -> tuple[NDArray[np.intp], Keys]:
@@ -57,6 +49,14 @@ def next_keys(
     keys *= np.uint64(n_words)
     keys += last[first].astype(np.uint64)
     return first, keys
+
+
+def next_nodes(nodes: Ids, words: Ids, ends: NDArray[np.intp], order: int, n_words: int, table: KeyTable) -> Ids:
+    """The known node of `order` words that begins at each word, -1 for none; `nodes` are those of one word less."""
+    first, keys = next_keys(nodes, words, ends, order, n_words)
+    found = np.full(len(words), -1, np.int32)
+    found[first] = table.find(keys)
+    return found
 
 
 def _numbers(n: int) -> Ids:
@@ -212,10 +212,7 @@ class Vocabulary:
         grid = np.empty((len(ids), self.order), np.int32)
         grid[:, 0] = self._columns_of(ids)
         for order, level in enumerate(self.levels, start=2):
-            first, keys = next_keys(nodes, ids, words.ends, order, len(self.words))
-            nodes = np.empty(len(ids), np.int32)
-            nodes.fill(-1)
-            nodes[first] = level.table.find(keys)
+            nodes = next_nodes(nodes, ids, words.ends, order, len(self.words), level.table)
             grid[:, order - 1] = self._columns_of(nodes)
         return grid
 
@@ -226,11 +223,3 @@ class Vocabulary:
     @functools.cached_property
     def _column_or_none(self) -> Ids:
         return np.append(self.column, np.int32(-1))
-
-    def find(self, words: Words) -> list[Found]:
-        """The known n-grams of some texts, one entry for each n, in order of place."""
-        found = []
-        for columns in self.grid(words).T:
-            first = (columns >= 0).nonzero()[0]
-            found.append(Found(first, columns[first]))
-        return found

@@ -22,7 +22,7 @@ import functools
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -187,6 +187,9 @@ def _spaced(texts: list[str]) -> list[bytes]:
 if sys.byteorder != "little":  # pragma: no cover
     raise ImportError("keytokens reads words as little-endian integers; this machine is big-endian")
 
+CHARACTERS = 1 << 19  # of a block: its arrays stay in the cache, and Python's own part of the work is small
+MOST_TEXTS = 1 << 14  # of a block
+
 MASK_KEY = np.uint64(MASK_BYTE[0])
 
 _CLASS = np.concatenate([class_table()[:128], np.ones(128, np.uint8)]).tobytes()  # beyond ASCII all bytes are letters
@@ -220,6 +223,20 @@ class Words:
         """Some of the words, or all, as UTF-8; a mask as its own byte."""
         low, ends = self.low, self.starts + self.sizes
         return [low[i:j] for i, j in zip(self.starts[which].tolist(), ends[which].tolist(), strict=True)]
+
+
+def blocks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Consecutive texts with about CHARACTERS together, and no more than MOST_TEXTS of them."""
+    block: list[str] = []
+    left = CHARACTERS
+    for text in texts:
+        block.append(text)
+        left -= len(text)
+        if left <= 0 or len(block) == MOST_TEXTS:
+            yield block
+            block, left = [], CHARACTERS
+    if block:
+        yield block
 
 
 def read_words(texts: Sequence[str]) -> Words:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,20 +21,10 @@ from keytokens.io import write_table
 from ...corpus import reviews, topics
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A folder with a table of reviews in every format, as the present folder."""
-    monkeypatch.chdir(tmp_path)
-    texts, labels = reviews(150)
-    for ending in ("csv", "tsv", "jsonl", "parquet"):
-        write_table(f"reviews.{ending}", {"id": list(range(150)), "review": texts, "sentiment": labels})
-    return tmp_path
-
-
 def ok(capsys, *arguments):
     assert run(list(arguments)) == 0
     seen = capsys.readouterr()
-    assert seen.err == ""
+    assert not seen.err
     return seen.out
 
 
@@ -92,12 +83,10 @@ def test_the_score_is_of_texts_not_seen(here, capsys):
     assert useless, "one of the two must be seen"
 
 
-def test_standard_input_and_output(here):
+def test_standard_input_and_output(here, monkeypatch, capsysbinary):
     def pipe(*arguments, given):
-        command = [sys.executable, "-m", "keytokens", *arguments]
-        done = subprocess.run(command, input=given, capture_output=True, check=True, cwd=here)
-        assert done.stderr == b""
-        return done.stdout
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        return ok(capsysbinary, *arguments)
 
     table = (here / "reviews.csv").read_bytes()
     pipe("fit", "-", "-o", "model", given=table)
@@ -126,18 +115,7 @@ def test_few_texts_give_no_score(here, capsys):
 def test_options_reach_the_model(here, capsys):
     ok(
         capsys,
-        "fit",
-        "reviews.csv",
-        "-o",
-        "m",
-        "--ngrams",
-        "1",
-        "--counts",
-        "binary",
-        "--sink",
-        "0",
-        "--max-tokens",
-        "9",
+        *["fit", "reviews.csv", "-o", "m", "--ngrams", "1", "--counts", "binary", "--sink", "0", "--max-tokens", "9"],
     )
     clf = kt.load("m")
     assert (clf.ngrams, clf.counts, clf.prior.sink, len(clf.vocabulary_)) == ((1, 1), "binary", 0.0, 9)
@@ -150,92 +128,6 @@ def test_help_and_version(capsys):
     assert ok(capsys) == out
     assert ok(capsys, "--version") == f"keytokens {kt.__version__}\n"
     assert "--label" in ok(capsys, "fit", "--help")
-
-
-def test_wrong_words(here, capsys):
-    assert "'fitt'" in refused(capsys, "fitt")
-    assert "Missing option" in refused(capsys, "fit", "reviews.csv")
-    assert "--ngrams" in refused(capsys, "fit", "reviews.csv", "-o", "m", "--ngrams", "0")
-    assert "--ngrams" in refused(capsys, "fit", "reviews.csv", "-o", "m", "--ngrams", "9" * 20)
-    assert "`counts` must be one of 'raw', 'log', 'binary'; saw 'x'." in refused(
-        capsys, "fit", "reviews.csv", "-o", "m", "--counts", "x"
-    )
-    assert "--format must be one of csv, jsonl, parquet, tsv; saw 'xml'." in refused(
-        capsys, "fit", "reviews.csv", "-o", "m", "--format", "xml"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "arguments", "message"),
-    [
-        (
-            "t.csv",
-            b"text,label\na,x\n",
-            ["--text", "body"],
-            "t.csv: --text must name a column; saw 'body', the columns are",
-        ),
-        ("t.csv", b"", [], "t.csv: the file must hold a table; it is empty."),
-        ("t.csv", b"text,label\n\xff,x\n", [], "t.csv, line 2: the text must be UTF-8; saw the byte 0xff."),
-        ("t.parquet", b"PAR1 broken", [], "t.parquet: not a valid Parquet file: "),
-        ("none.csv", None, [], "none.csv: cannot be read: no such file or directory."),
-        ("some/none", None, [], "some/none: cannot be read: no such file or directory."),
-        ("some/none.v1", None, ["--memory", "1GB"], "some/none.v1: cannot be read: no such file or directory."),
-        ("t.v1", b"text,label\na,x\n", [], "t.v1: the name must end in one of .csv"),
-    ],
-)
-def test_bad_tables(here, capsys, name, content, arguments, message):
-    if content is not None:
-        (here / name).write_bytes(content)
-    assert message in refused(capsys, "fit", name, "-o", "model", *arguments)
-    assert not (here / "model").exists()
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ({"text": ["a b", "c d"], "label": ["x", "x"]}, "fit: `labels` must have at least two classes; saw only 'x'."),
-        (
-            {"text": ["a b", "c d"], "label": ["x", 1]},
-            "`labels` must be strings, integers or booleans, all of one kind",
-        ),
-        ({"text": ["a b", "c d"], "label": ["x", None]}, "line 2: 'label' must be a label; saw None."),
-    ],
-)
-def test_bad_labels(here, capsys, rows, message):
-    write_table("t.jsonl", rows)
-    code = run(["fit", "t.jsonl", "-o", "model"])
-    seen = capsys.readouterr()
-    assert code == 2
-    assert message in seen.err
-    assert seen.err.count("\n") == 1
-    assert not (here / "model").exists()
-
-
-def test_models_that_are_not_there(here, capsys):
-    assert "there is no model at 'nowhere'" in refused(capsys, "predict", "nowhere", "reviews.csv")
-    (here / "empty").mkdir()
-    assert "model.json is missing" in refused(capsys, "explain", "empty", "text")
-
-
-@pytest.mark.parametrize("how", [(), ("--format", "csv"), ("--resume", "--format", "jsonl")])
-def test_a_name_that_is_too_long(here, capsys, how):
-    """The system refuses to look it up: that is no crash."""
-    for name in ("1" * 300, "1" * 300 + ".csv"):
-        assert "cannot be read: " in refused(capsys, "fit", name, "-o", "model", *how)
-
-
-def test_output_that_cannot_be_written(here, capsys):
-    ok(capsys, "fit", "reviews.csv", "-o", "model")
-    assert "cannot write 'no/where/out.csv': no such file or directory" in refused(
-        capsys, "predict", "model", "reviews.csv", "-o", "no/where/out.csv"
-    )
-    for folder in (".", "..", "/", "model"):
-        for command in (["explain", "model", "a film", "--html"], ["report", "model", "reviews.csv", "-o"]):
-            assert run([*command, folder]) == 2
-            assert f"cannot write '{folder}': is a directory" in capsys.readouterr().err
-    (here / "file").write_text("a file, not a folder")
-    assert "cannot write 'file': not a directory" in refused(capsys, "fit", "reviews.csv", "-o", "file")
-    assert (here / "file").read_text() == "a file, not a folder"
 
 
 PRESSED = """
@@ -266,13 +158,10 @@ def test_ctrl_c_during_training_leaves_the_old_model(here):
     """A real process, a real signal, at several moments."""
     texts, labels = reviews(30_000, words=40)
     write_table("large.csv", {"text": texts, "label": labels})
-    command = [sys.executable, "-m", "keytokens"]
-    subprocess.run([*command, "fit", "reviews.csv", "-o", "model"], check=True, capture_output=True, cwd=here)
+    command = [sys.executable, "-m", "keytokens", "fit", "large.csv", "-o", "model"]
     before = kt.load("model").predict_proba(["great dull film"]).tolist()
-    for wait in (0.5, 1.5, 2.5):
-        running = subprocess.Popen(
-            [*command, "fit", "large.csv", "-o", "model"], cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+    for wait in (0.5, 1.0, 1.5):
+        running = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         time.sleep(wait)
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
@@ -302,9 +191,8 @@ def test_ctrl_c_after_saving_comes_too_late(here, capsys, monkeypatch, how):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_closed_pipe_is_no_error(here, capsys):
-    ok(capsys, "fit", "reviews.csv", "-o", "model")
-    script = f"{sys.executable} -m keytokens predict model reviews.csv | head -1"
+def test_closed_pipe_is_no_error(here):
+    script = f"cat reviews.csv | {sys.executable} -m keytokens predict model - | head -1"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=here, check=True)
     assert done.stderr == ""
     assert done.stdout.startswith("id,review,sentiment")
@@ -318,8 +206,6 @@ def test_nothing_is_written_to_standard_error_without_a_terminal(here):
 
 
 def test_no_connection_is_opened(here, capsys, monkeypatch):
-    import socket
-
     def forbidden(*args, **kwargs):
         raise AssertionError("keytokens opened a connection")
 

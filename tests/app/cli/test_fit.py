@@ -7,7 +7,7 @@ import json
 import pytest
 
 import keytokens as kt
-from keytokens.app.cli import fit as command
+from keytokens.app import jobs
 from keytokens.app.cli.app import run
 from keytokens.estimators import tuning
 from keytokens.io import write_table
@@ -53,7 +53,7 @@ def test_json_holds_the_trials(here, capsys):
 
 def test_the_held_out_texts_stay_outside_the_tuning(here, capsys, monkeypatch):
     seen, asked = [], []
-    plain_build, plain_tune, plain_ask = tuning.build, command.autotune, kt.KeyTokenClassifier.predict_proba
+    plain_build, plain_tune, plain_ask = tuning.build, jobs.autotune, kt.KeyTokenClassifier.predict_proba
 
     def build(texts, *rest):
         seen.extend(texts)
@@ -70,7 +70,7 @@ def test_the_held_out_texts_stay_outside_the_tuning(here, capsys, monkeypatch):
         return plain_ask(self, texts)
 
     monkeypatch.setattr(tuning, "build", build)
-    monkeypatch.setattr(command, "autotune", tune)
+    monkeypatch.setattr(jobs, "autotune", tune)
     monkeypatch.setattr(kt.KeyTokenClassifier, "predict_proba", predict_proba)
     ok(capsys, "fit", "reviews.csv", "-o", "m", "--autotune", "0.5")
     assert seen.count("the end of the tuning") == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,32 +18,7 @@ from keytokens.base.files import check_output
 from keytokens.estimators import saving as persist
 from keytokens.io import read_table, write_table
 
-from ...corpus import reviews
 from .test_cli import ok, refused
-
-TEXTS, LABELS = reviews(60)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    """A table, the same in a folder, a model, and names that cannot be written."""
-    place = tmp_path_factory.mktemp("made")
-    write_table(str(place / "in.csv"), {"text": TEXTS, "label": LABELS})
-    (place / "parts").mkdir()
-    shutil.copy(place / "in.csv", place / "parts" / "1.csv")
-    kt.KeyTokenClassifier(random_state=0).fit(TEXTS, LABELS).save(place / "model")
-    (place / "file").write_text("a file")
-    (place / "leads-nowhere").symlink_to("gone/for/good")
-    (place / "cut.json").mkdir()
-    (place / "cut.json" / "model.json").mkdir()
-    return place
-
-
-@pytest.fixture
-def here(made, tmp_path, monkeypatch):
-    shutil.copytree(made, tmp_path / "here", symlinks=True)
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "here"
 
 
 def listing(folder: Path) -> list[str]:
@@ -54,26 +28,16 @@ def listing(folder: Path) -> list[str]:
 ALWAYS = [
     ("file/below", "not a directory"),
     ("x" * 300, "file name too long"),
-    pytest.param(
-        "/proc/none", "no such file or directory", marks=pytest.mark.skipif(sys.platform != "linux", reason="no /proc")
-    ),
+    *[("/proc/none", "no such file or directory")] * (sys.platform == "linux"),
 ]
-NO_FOLDER = [
-    *ALWAYS,
-    ("file", "not a directory"),
-    ("leads-nowhere", "file or directory"),
-    ("cut.json", "is a directory"),
-]
-NO_FILE = [
-    *ALWAYS,
-    ("none/page.html", "no such file or directory"),
-    ("model", "is a directory"),
-    (".", "is a directory"),
-]
+NO_FOLDER = [("file", "not a directory"), ("leads-nowhere", "file or directory"), ("cut.json", "is a directory")]
+NO_FOLDER += [("x" * 300 + "/model", "file name too long"), *ALWAYS]
+NO_FILE = [("none/page.html", "no such file or directory"), *((name, "is a directory") for name in ("model", ".", "/"))]
+NO_FILE += [("..", "is a directory"), *ALWAYS]
 
 
 @pytest.mark.parametrize("how", [(), ("--memory", "1GB"), ("--dask", "tcp://127.0.0.1:9")], ids=["", "memory", "dask"])
-@pytest.mark.parametrize(("target", "why"), [*NO_FOLDER, ("x" * 300 + "/model", "file name too long")])
+@pytest.mark.parametrize(("target", "why"), NO_FOLDER)
 def test_fit_finds_out_before_it_reads(here, capsys, how, target, why):
     """Before it says a word, and nothing is left of the attempt."""
     before = listing(here)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import posixpath
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +19,10 @@ from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix, log_loss
 
 from keytokens import InputError, KeyTokenClassifier
-from keytokens.app.explorer import explorer_page
+from keytokens.app.explorer import explorer_page, page
 from keytokens.app.explorer.documents import AVERAGE, choose
 from keytokens.app.explorer.model import packed_alphabet
-from keytokens.app.explorer.overview import judge, overview, wilson
+from keytokens.app.explorer.overview import Judged, overview, wilson
 from keytokens.app.explorer.pack import narrowest, pack, unpack
 from keytokens.app.explorer.page import _read, modules, script, style
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, _ranges
@@ -76,7 +78,7 @@ def test_wilson_is_scipys(a, b):
 def test_the_numbers_are_scikit_learns(name):
     clf, texts, labels = variant(name)
     P = clf.predict_proba(texts)
-    found = overview(judge(clf.classes_.tolist(), labels, P))
+    found = overview(Judged(clf.classes_.tolist(), labels, P))
     theirs = confusion_matrix(labels, clf.predict(texts), labels=clf.classes_)
     ours = np.zeros_like(theirs)
     for t, p, c in found["confusions"]:
@@ -95,10 +97,10 @@ def test_the_numbers_are_scikit_learns(name):
 
 def test_labels_are_compared_as_they_are_written():
     P = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])
-    found = overview(judge([0, 1], ["0", "1", "new"], P))
+    found = overview(Judged([0, 1], ["0", "1", "new"], P))
     assert (found["right"], found["names"], found["known"]) == (2, ["0", "1", "new"], 2)
     assert found["confusions"] == [[0, 0, 1], [1, 1, 1], [2, 0, 1]]
-    nothing = overview(judge([0, 1], [], np.zeros((0, 2))))
+    nothing = overview(Judged([0, 1], [], np.zeros((0, 2))))
     assert (nothing["texts"], nothing["accuracy"], nothing["log_loss"]) == (0, None, None)
 
 
@@ -109,7 +111,7 @@ def test_labels_are_compared_as_they_are_written():
 def test_chosen_texts_fit_and_favour_the_wrong(rows, most):
     texts = ["x" * length for length, _, _ in rows]
     P = np.array([[p, 1 - p] for _, _, p in rows])
-    judged = judge([0, 1], [0 if right else 1 for _, right, _ in rows], P)
+    judged = Judged([0, 1], [0 if right else 1 for _, right, _ in rows], P)
     chosen = choose(texts, judged, most)
     taken = chosen.rows.tolist()
     assert taken == sorted(set(taken))
@@ -137,7 +139,8 @@ def test_names_are_unique_across_modules():
 def test_every_import_is_used_and_exported():
     for module in modules():
         source = _read(module)
-        for names, other in re.findall(r'^import \{([^}]*)\} from "\./([a-z]+\.js)";', source, re.MULTILINE):
+        for names, path in re.findall(r'^import \{([^}]*)\} from "(\.\.?/[a-z/]+\.js)";', source, re.MULTILINE):
+            other = posixpath.normpath(posixpath.join(posixpath.dirname(module), path))
             for name in re.findall(r"\w+", names):
                 exported = rf"^export (?:async )?(?:function|class|const) {name}\b"
                 assert re.search(exported, _read(other), re.MULTILINE), f"{other} does not export {name} to {module}"
@@ -145,9 +148,8 @@ def test_every_import_is_used_and_exported():
 
 
 def test_every_file_is_part_of_the_page():
-    from importlib.resources import files
-
-    found = {file.name for file in files("keytokens.app.explorer").joinpath("static").iterdir()}
+    static = Path(page.__file__).parent / "static"
+    found = {file.relative_to(static).as_posix() for file in static.rglob("*.*")}
     assert found == {*modules(), "page.css", "body.html"}
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from keytokens import MASK, KeyTokenClassifier
 from keytokens.app.explorer import explorer_page
+from keytokens.app.explorer.model import packed_model
 from keytokens.explain.format import clean
 from keytokens.text import spans
 
@@ -450,22 +451,7 @@ def test_the_same_page_from_a_server(browser):
     """What a server has to do: give the page, and the three containers beside it."""
     texts, labels = topics(60)
     clf = KeyTokenClassifier(threads=1).fit(texts, labels)
-    from keytokens.app.explorer import PageModel
-
-    model = PageModel(
-        classes=clf.classes_.tolist(),
-        tokens=clf.vocabulary_.tokens,
-        order=clf.vocabulary_.order,
-        counts=clf.counts,
-        attention=clf.attention_,
-        values=clf.values_,
-        intercept=clf._theta.c,
-        empty=clf._theta.empty,
-        log_sink=clf.log_sink_,
-        mean_attention=clf.mean_attention_,
-        class_counts=clf.class_counts_,
-    )
-    answers = {"/": explorer_page("served", source="data/").encode(), "/data/model": model.packed()}
+    answers = {"/": explorer_page("served", source="data/").encode(), "/data/model": packed_model(clf)}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

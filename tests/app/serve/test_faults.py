@@ -11,37 +11,45 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keytokens.app.serve import Limits, Store
 from keytokens.app.serve.models import Shelf, take_in
-from keytokens.app.serve.preview import facts_of, look
 from keytokens.app.serve.runs import Busy, Runs
 from keytokens.app.serve.store import NotThere
+from keytokens.app.serve.worker import facts_of, look
 from keytokens.base.errors import DataError
 
 from .conftest import serving, table, until
 
-FULL = OSError(errno.ENOSPC, "No space left on device")
+ID = "0123456789abcdef"
+SPEC = {"upload": ID, "text": None, "label": None, "title": "", "options": {}}
 
 
-def store_with_upload(folder) -> tuple[Store, str]:
-    store = Store(folder)
-    id = "0123456789abcdef"
-    file = store.upload_path(id, ".csv")
+@pytest.fixture
+def store(tmp_path) -> Store:
+    """A store with one upload, from which a training takes a while."""
+    made = Store(tmp_path)
+    file = made.upload_path(ID, ".csv")
     file.write_bytes(table(4000))
-    store.add_upload(id, "r.csv", file, facts_of(str(file), "csv", "r.csv"))
-    return store, id
+    made.add_upload(ID, "r.csv", file, facts_of(str(file), "csv", "r.csv"))
+    return made
 
 
-def spec(upload: str) -> dict[str, object]:
-    return {"upload": upload, "text": None, "label": None, "title": "", "options": {}}
+def full_base(*_: object) -> None:
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    raise error
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def in_a_loop(story: Coroutine[Any, Any, Any]) -> Any:
@@ -57,13 +65,12 @@ async def last_state(runs: Runs, id: str) -> str:
 # --- trainings
 
 
-def test_cancelled_before_the_first_step(tmp_path):
+def test_cancelled_before_the_first_step(store):
     """A task that is cancelled before it runs never sees it: the run must end all the same."""
-    store, upload = store_with_upload(tmp_path)
 
     async def story() -> None:
         runs = Runs(store, Limits())
-        id = runs.start(spec(upload))
+        id = runs.start(SPEC)
         runs.cancel(id)
         assert await asyncio.wait_for(last_state(runs, id), 20) == "cancelled"
         assert store.run(id)["state"] == "cancelled"
@@ -73,12 +80,10 @@ def test_cancelled_before_the_first_step(tmp_path):
     in_a_loop(story())
 
 
-def test_cancelled_again_and_again(tmp_path):
-    store, upload = store_with_upload(tmp_path)
-
+def test_cancelled_again_and_again(store, tmp_path):
     async def story() -> None:
         runs = Runs(store, Limits())
-        id = runs.start(spec(upload))
+        id = runs.start(SPEC)
         while runs.latest(id)["progress"]["stage"] in ("queued", "running"):
             await asyncio.sleep(0.01)
         for _ in range(5):
@@ -91,30 +96,26 @@ def test_cancelled_again_and_again(tmp_path):
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_closing_ends_what_waits_and_what_runs(tmp_path):
-    store, upload = store_with_upload(tmp_path)
-
+def test_closing_ends_what_waits_and_what_runs(store):
     async def story() -> None:
         runs = Runs(store, Limits())
-        ids = [runs.start(spec(upload)) for _ in range(3)]
+        ids = [runs.start(SPEC) for _ in range(3)]
         listeners = [asyncio.create_task(last_state(runs, id)) for id in ids]
         while store.run(ids[0])["state"] != "running":
             await asyncio.sleep(0.01)
         await runs.close()
         assert await asyncio.wait_for(asyncio.gather(*listeners), 20) == ["interrupted"] * 3
         with pytest.raises(Busy, match="about to end"):
-            runs.start(spec(upload))
+            runs.start(SPEC)
 
     in_a_loop(story())
     assert {run["state"] for run in store.runs()} == {"interrupted"}
 
 
-def test_a_listener_after_the_end_leaves_nothing(tmp_path):
-    store, upload = store_with_upload(tmp_path)
-
+def test_a_listener_after_the_end_leaves_nothing(store):
     async def story() -> None:
         runs = Runs(store, Limits())
-        id = runs.start(spec(upload))
+        id = runs.start(SPEC)
         runs.cancel(id)
         await last_state(runs, id)
         for _ in range(3):
@@ -126,29 +127,22 @@ def test_a_listener_after_the_end_leaves_nothing(tmp_path):
     in_a_loop(story())
 
 
-def test_an_upload_that_went_while_its_training_waited(tmp_path):
-    store, upload = store_with_upload(tmp_path)
-
+def test_an_upload_that_went_while_its_training_waited(store):
     async def story() -> dict[str, object]:
         runs = Runs(store, Limits())
-        id = runs.start(spec(upload))
-        store.remove_upload(upload)
+        id = runs.start(SPEC)
+        store.remove_upload(ID)
         assert await asyncio.wait_for(last_state(runs, id), 20) == "failed"
         return runs.latest(id)
 
     assert "no upload has the id" in str(in_a_loop(story())["message"])
 
 
-def test_a_training_ends_even_if_the_store_cannot_say_so(tmp_path, monkeypatch):
-    store, upload = store_with_upload(tmp_path)
-
-    def full(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
+def test_a_training_ends_even_if_the_store_cannot_say_so(store, monkeypatch):
     async def story() -> dict[str, object]:
         runs = Runs(store, Limits())
-        id = runs.start(spec(upload))
-        monkeypatch.setattr(store, "set_run", full)
+        id = runs.start(SPEC)
+        monkeypatch.setattr(store, "set_run", full_base)
         assert await asyncio.wait_for(last_state(runs, id), 20) == "failed"
         return runs.latest(id)
 
@@ -199,11 +193,7 @@ def test_a_client_that_leaves_in_the_middle_of_an_upload(tmp_path):
 
 def test_a_full_disk_during_an_upload(tmp_path, monkeypatch):
     with serving(tmp_path) as client:
-
-        def full(*_: object) -> None:
-            raise FULL
-
-        monkeypatch.setattr(client.store, "add_upload", full)
+        monkeypatch.setattr(client.store, "add_upload", full_disk)
         answer = client.post("/api/uploads?name=a.csv", table())
         assert answer.status == 507
         assert answer.json == {"error": "the store cannot be used: no space left on device."}
@@ -232,13 +222,8 @@ def limited_files(resource, size):
 
 
 def test_a_full_base(server, monkeypatch):
-    def full(*_: object) -> None:
-        error = sqlite3.OperationalError("database or disk is full")
-        error.sqlite_errorcode = sqlite3.SQLITE_FULL
-        raise error
-
     upload = server.post("/api/uploads?name=a.csv", table()).json["id"]
-    monkeypatch.setattr(server.store, "add_run", full)
+    monkeypatch.setattr(server.store, "add_run", full_base)
     answer = server.post("/api/runs", {"upload": upload})
     assert (answer.status, list(answer.json)) == (507, ["error"])
 
@@ -278,55 +263,62 @@ def test_a_look_that_takes_too_long_is_ended(tmp_path):
 
 # --- models
 
+REFUSES = "BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
 
-def test_a_row_that_cannot_be_written_leaves_no_model(tmp_path, model, monkeypatch):
-    store = Store(tmp_path / "store")
-    write = store._write
 
-    def full(statement: str, values: tuple[object, ...]) -> None:
-        if "models" in statement:
-            raise sqlite3.OperationalError("database or disk is full")
-        write(statement, values)
+def in_base(folder, statement: str) -> None:
+    """Something is done to the base of a store from elsewhere."""
+    with closing(sqlite3.connect(folder / "store.sqlite")) as base:
+        base.executescript(statement)
 
-    monkeypatch.setattr(store, "_write", full)
-    with pytest.raises(sqlite3.OperationalError):
+
+@pytest.fixture
+def reads(monkeypatch) -> list[Path]:
+    """The folders of models, each time that one is read."""
+    seen: list[Path] = []
+    monkeypatch.setattr("keytokens.app.serve.models.load", lambda folder: seen.append(folder) or "a model")
+    return seen
+
+
+def test_a_row_that_cannot_be_written_leaves_no_model(tmp_path, model):
+    Store(tmp_path).close()
+    in_base(tmp_path, f"CREATE TRIGGER full BEFORE INSERT ON models {REFUSES}")
+    store = Store(tmp_path)
+    with pytest.raises(sqlite3.Error, match="is full"):
         take_in(store, model)
     store.close()
-    assert Store(tmp_path / "store").models() == []
+    in_base(tmp_path, "DROP TRIGGER full")
+    assert Store(tmp_path).models() == []
 
 
-def test_a_row_that_cannot_go_keeps_its_model(tmp_path, model, monkeypatch):
-    store = Store(tmp_path / "store")
+def test_a_row_that_cannot_go_keeps_its_model(tmp_path, model):
+    store = Store(tmp_path)
     id = take_in(store, model)
-
-    def full(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(store, "_write", full)
-    with pytest.raises(sqlite3.OperationalError):
+    store.close()
+    in_base(tmp_path, f"CREATE TRIGGER full BEFORE DELETE ON models {REFUSES}")
+    store = Store(tmp_path)
+    with pytest.raises(sqlite3.Error, match="is full"):
         store.remove_model(id)
     assert Shelf(store, 1).model(id).predict(["a great film"]).tolist() == ["pos"]
 
 
-def test_a_shelf_keeps_few_and_forgets_what_went(tmp_path, model):
-    store = Store(tmp_path / "store")
-    first = take_in(store, model)
-    second = "f" * 16
+def test_a_shelf_keeps_few_and_forgets_what_went(tmp_path, model, reads):
+    store = Store(tmp_path)
+    first, second = take_in(store, model), "f" * 16
     shutil.copytree(store.model_folder(first), store.model_folder(second))
     store.add_model(second)
     shelf = Shelf(store, 1)
-    assert shelf.model(first) is shelf.model(first)
-    shelf.model(second)
-    assert list(shelf._kept) == [second]
+    for id in (first, first, second, second, first, second):
+        shelf.model(id)
+    assert [folder.parent.name for folder in reads] == [first, second, first, second]
     store.remove_model(second)
     shelf.forget(second)
-    assert not shelf._kept
     with pytest.raises(NotThere):
         shelf.model(second)
 
 
 def test_removed_while_it_is_loaded(tmp_path, model, monkeypatch):
-    store = Store(tmp_path / "store")
+    store = Store(tmp_path)
     id = take_in(store, model)
     shelf = Shelf(store, 2)
 
@@ -336,21 +328,17 @@ def test_removed_while_it_is_loaded(tmp_path, model, monkeypatch):
         return "a model"
 
     monkeypatch.setattr("keytokens.app.serve.models.load", slow)
-    with pytest.raises(NotThere):
-        shelf.model(id)
-    assert not shelf._kept
+    for _ in range(2):  # nor is it kept for the next one
+        with pytest.raises(NotThere):
+            shelf.model(id)
 
 
-def test_a_crowd_reads_a_model_once(tmp_path, model, monkeypatch):
-    store = Store(tmp_path / "store")
+def test_a_crowd_reads_a_model_once(tmp_path, model, reads):
+    store = Store(tmp_path)
     id = take_in(store, model)
-    shelf, reads = Shelf(store, 2), []
-    monkeypatch.setattr("keytokens.app.serve.models.load", lambda folder: reads.append(folder) or "a model")
-    threads = [threading.Thread(target=shelf.model, args=(id,)) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    shelf = Shelf(store, 2)
+    with ThreadPoolExecutor(20) as crowd:
+        assert list(crowd.map(shelf.model, [id] * 20)) == ["a model"] * 20
     assert len(reads) == 1
 
 

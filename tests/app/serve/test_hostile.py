@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shutil
-import sqlite3
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,9 +16,9 @@ from keytokens.app.serve import Store, create_app
 from keytokens.app.serve import app as routes
 from keytokens.app.serve.models import take_in
 from keytokens.app.serve.store import NotThere
-from keytokens.base.errors import InputError, OutputError
+from keytokens.base.errors import InputError, OutputError, shorten
 
-ID = "0123456789abcdef"
+from .test_faults import ID, full_base, in_base
 
 
 @pytest.fixture
@@ -27,32 +26,24 @@ def stored(tmp_path, model):
     """A store with one model, whose row is gone: the next start takes it in again."""
     store = Store(tmp_path / "store")
     id = take_in(store, model)
-    store._write("DELETE FROM models", ())
     store.close()
+    in_base(tmp_path / "store", "DELETE FROM models")
     return tmp_path / "store", id
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [b"", b"{", b"[]", b"null", b"\xff", b'{"name": 5}', b'{"name": "\\ud800"}', b"[" * 5000, b'{"name": NaN}'],
-)
+CHANGES = [{"name": 5}, {"bytes": None}, {"score": "a"}, {"tokens": "many"}, {"classes": {}}]
+NONSENSE = [b"", b"{", b"[]", b"null", b"\xff", b'{"name": 5}', b'{"name": "\\ud800"}', b"[" * 5000, b'{"name": NaN}']
+
+
+@pytest.mark.parametrize("facts", [*NONSENSE, *CHANGES], ids=lambda given: shorten(given, 40))
 def test_a_folder_that_says_nonsense_is_not_taken_in(stored, facts):
     """It was read at every start, and no server started any more."""
     folder, id = stored
-    (folder / "models" / id / "facts.json").write_bytes(facts)
+    file = folder / "models" / id / "facts.json"
+    file.write_bytes(facts if isinstance(facts, bytes) else json.dumps(json.loads(file.read_text()) | facts).encode())
     store = Store(folder)
     assert store.models() == []
     assert (folder / "models" / id).is_dir(), "it is not ours to delete"
-    store.close()
-
-
-@pytest.mark.parametrize("change", [{"name": 5}, {"bytes": None}, {"score": "a"}, {"tokens": "many"}, {"classes": {}}])
-def test_facts_of_another_kind(stored, change):
-    folder, id = stored
-    file = folder / "models" / id / "facts.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
-    store = Store(folder)
-    assert store.models() == []
     store.close()
 
 
@@ -69,9 +60,7 @@ def test_facts_of_another_kind(stored, change):
 )
 def test_a_base_with_nonsense_is_refused_at_the_start(stored, statement):
     folder, _ = stored
-    base = sqlite3.connect(folder / "store.sqlite")
-    base.executescript(statement)
-    base.close()
+    in_base(folder, statement)
     with pytest.raises(InputError, match="must be a store of keytokens; it is damaged"):
         Store(folder)
 
@@ -80,10 +69,11 @@ def test_an_upload_that_names_a_file_elsewhere(tmp_path):
     """Its file may be deleted by its id: it must be one of ours."""
     victim = tmp_path / "precious.csv"
     victim.write_text("mine")
-    store = Store(tmp_path / "store")
     facts = {"format": "csv", "rows": 1, "columns": ["a"], "text": None, "label": None, "preview": []}
-    row = (ID, 1.0, "a", "../../precious.csv", json.dumps(facts))
-    store._write("INSERT INTO uploads VALUES (?, ?, ?, ?, ?)", row)
+    Store(tmp_path / "store").close()
+    row = f"('{ID}', 1.0, 'a', '../../precious.csv', '{json.dumps(facts)}')"
+    in_base(tmp_path / "store", f"INSERT INTO uploads VALUES {row}")
+    store = Store(tmp_path / "store")
     for act in (store.upload_file, store.remove_upload):
         with pytest.raises(NotThere):
             act(ID)
@@ -149,17 +139,11 @@ def test_a_download_that_nobody_reads_is_closed(tmp_path, model, monkeypatch):
 
 def test_half_characters_in_a_request(server, trained):
     """A text is explained, whatever it holds; a name that is none is refused in one line."""
-    answer = server.post(
-        f"/api/models/{trained}/explain", b'{"texts": ["a great \\ud800 film"]}', content_type="application/json"
-    )
+    answer = server.post(f"/api/models/{trained}/explain", {"texts": ["a great \ud800 film"]})
     assert answer.status == 200
     assert answer.json["explanations"][0]["text"] == "a great \ud800 film"
-    for body in (
-        '{"\\ud800": 1}',
-        f'{{"upload": "{ID}", "title": "\\ud800"}}',
-        f'{{"upload": "{ID}", "text": "\\udfff"}}',
-    ):
-        answer = server.post("/api/runs", body.encode(), content_type="application/json")
+    for body in ({"\ud800": 1}, {"upload": ID, "title": "\ud800"}, {"upload": ID, "text": "\udfff"}):
+        answer = server.post("/api/runs", body)
         assert answer.status in (400, 422)
         assert list(answer.json) == ["error"]
     assert server.get("/api/runs").status == 200
@@ -195,11 +179,6 @@ def test_a_folder_named_in_any_bytes(tmp_path, model):
 
 
 def test_a_store_that_cannot_be_written_says_so(tmp_path, monkeypatch):
-    def full(*_):
-        error = sqlite3.OperationalError("database or disk is full")
-        error.sqlite_errorcode = sqlite3.SQLITE_FULL
-        raise error
-
-    monkeypatch.setattr(Store, "_recover", full)
+    monkeypatch.setattr(Store, "_recover", full_base)
     with pytest.raises(OutputError, match="cannot be written: database or disk is full"):
         Store(tmp_path)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable
 
 from keytokens.app.serve import Limits
 from keytokens.app.serve.runs import Runs
-from keytokens.app.serve.training import build_model
+from keytokens.app.serve.worker import build_model
 
+from . import test_faults
 from .conftest import table
-from .test_faults import in_a_loop, spec, store_with_upload
+from .test_faults import SPEC, in_a_loop
+
+store = test_faults.store
 
 
 def test_a_training_tells_the_whole_story(tmp_path):
@@ -28,8 +32,7 @@ def test_a_training_tells_the_whole_story(tmp_path):
         assert all(record["objective"] > 0 for record in steps[1:])
 
 
-def test_who_listens_in_time_hears_every_word(tmp_path):
-    store, upload = store_with_upload(tmp_path)
+def test_who_listens_in_time_hears_every_word(store, monkeypatch):
     words = [{"stage": "training", "step": step} for step in range(20)]
 
     async def story() -> list[dict[str, object]]:
@@ -37,15 +40,15 @@ def test_who_listens_in_time_hears_every_word(tmp_path):
         heard: list[dict[str, object]] = []
         taken = asyncio.Event()
 
-        async def tells(id: str, task: dict[str, object]) -> tuple[str, str]:
+        async def tells(task: dict[str, object], hear: Callable[[dict[str, object]], None]) -> dict[str, object]:
             for word in words:
                 taken.clear()
-                runs._say(id, word)
+                hear(word)
                 await taken.wait()
-            return "failed", "it was only told"
+            return {"stage": "failed", "message": "it was only told"}
 
-        runs._process = tells  # type: ignore[method-assign]
-        async for record in runs.events(runs.start(spec(upload))):
+        monkeypatch.setattr("keytokens.app.serve.runs.run_task", tells)
+        async for record in runs.events(runs.start(SPEC)):
             heard.append(record["progress"])
             taken.set()
         return heard

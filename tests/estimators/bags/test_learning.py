@@ -113,16 +113,6 @@ def test_far_away_and_constant_features_stay_finite():
         assert clf.explain(far[0]).sufficient.size == 1
 
 
-@pytest.mark.parametrize("features", FEATURES)
-@pytest.mark.parametrize("scale", [True, False])
-@pytest.mark.parametrize("size", [1e-200, 1e149])
-def test_entries_of_any_size(features, scale, size):
-    bags, y = planted(30)
-    clf = kt.BagClassifier(features=features, scale=scale).fit([size * bag for bag in bags], y)
-    assert np.isfinite(clf.predict_proba([size * bag for bag in bags])).all()
-    assert not scale or clf.score([size * bag for bag in bags], y) > 0.7
-
-
 def test_equal_instances_everywhere():
     X, y = np.ones((6, 2, 3)), [0, 1] * 3
     for features in FEATURES:

@@ -166,17 +166,17 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "keytokens.lab.problems.cross_attention": (("cross_logits", "pulled_matrix"), ("fu.mirror-step",)),
     "keytokens.lab.descent.steps": (("MirrorDescent.step",), ("fu.mirror-step", "fu.mirror-joint")),
     "keytokens.lab.svm.problem": (
-        ("Differences.times", "Differences.transposed_times", "Differences.rows"),
-        ("te.closed-form", "te.max-margin"),
+        (
+            *("Differences.times", "Differences.transposed_times", "Differences.rows"),
+            *("Kronecker.times", "Kronecker.transposed_times", "Kronecker.gram", "contests"),
+        ),
+        ("te.closed-form", "te.max-margin", "fu.feasible", "fu.frobenius-rank", "fu.finite-part", "fu.nuclear"),
     ),
     "keytokens.lab.svm.matrix": (
-        (
-            *("Kronecker.times", "Kronecker.transposed_times", "Kronecker.gram", "_problem"),
-            *("MultiToken.length", "MultiToken.prediction", "_shortest"),
-        ),
+        ("MultiToken.length", "MultiToken.prediction", "_shortest"),
         ("fu.feasible", "fu.frobenius-rank", "fu.finite-part", "fu.nuclear"),
     ),
-    "keytokens.lab.svm.nuclear": (("NuclearSolution.bound", "NuclearSolution.gap"), ("fu.nuclear",)),
+    "keytokens.lab.svm.solution": (("Solution.bound", "Solution.gap"), ("fu.nuclear",)),
     "keytokens.lab.svm.sets": (("label_svm", "relaxed_problem"), ("mm.example-c", "mm.thm6")),
     "keytokens.lab.selection": (
         ("cone", "smoothness", "tight_smoothness", "separating_witness"),
@@ -204,8 +204,8 @@ HARMLESS = {
     ("Reading.pull", "spread(top) + log_abs(tied)"): "a tie of many tokens, counted in logarithms",
     ("separating_witness", "1e-12 * float(np.abs(direction).max())"): "a tolerance",
     ("separating_witness", "np.abs(direction).max()"): "a tolerance",
-    ("_problem", "other - bags.starts[bags.bag[other]]"): "the names of the rows, which no claim reads",
-    ("MultiToken.length", "W - self.finite"): "the finite part is orthogonal to the direction, as is claimed",
+    ("contests", "other - bags.starts[bags.bag[other]]"): "the names of the rows, which no claim reads",
+    ("MultiToken.length", "given - self.finite"): "the finite part is orthogonal to the direction, as is claimed",
     ("_shortest", "np.abs(ties.times(p) - wanted).max(initial=0.0)"): "refuses what no claim asks for",
     ("_shortest", "1e-08 * (1 + float(np.abs(wanted).max(initial=0.0)))"): "a tolerance",
     ("_shortest", "np.abs(wanted).max(initial=0.0)"): "a tolerance",

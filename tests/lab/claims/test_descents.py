@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
+from keytokens.lab.claims.claim import claims
 from keytokens.lab.claims.instances import longest_difference, one_bag
 from keytokens.lab.claims.max_margin import descents
 from keytokens.lab.claims.max_margin.assumptions import best_solution, slopes
@@ -117,13 +118,13 @@ def test_the_bounds_speak_of_the_limit():
 def test_spoilt_gradient_in_W(monkeypatch):
     honest = descents.Twins.gradient_W
     monkeypatch.setattr(descents.Twins, "gradient_W", lambda twins, W: 1.001 * honest(twins, W))
-    assert fails(descents.LEMMA_1, 6)
+    assert fails("mm.lemma1", 6)
 
 
 def test_spoilt_smoothness(monkeypatch):
     honest = descents.tight_smoothness
     monkeypatch.setattr(descents, "tight_smoothness", lambda *data: honest(*data) / 40)
-    assert fails(descents.LEMMA_6, 60)
+    assert fails("mm.lemma6", 60)
 
 
 def test_spoilt_direction(monkeypatch):
@@ -132,15 +133,16 @@ def test_spoilt_direction(monkeypatch):
         return replace(solution, p=solution.p + 1e-3 * np.roll(solution.p, 1))
 
     monkeypatch.setattr(descents, "best_solution", turned)
-    assert fails(descents.THEOREM_2, 6)
+    assert fails("mm.thm2", 6)
 
 
 def test_spoilt_bound_on_the_norm(monkeypatch):
     honest = descents.norm_bound
     monkeypatch.setattr(descents, "norm_bound", lambda x, solution, steps: honest(x, solution, steps**9) + 1)
-    assert fails(descents.THEOREM_2, 6)
+    assert fails("mm.thm2", 6)
 
 
 def test_spoilt_cone(monkeypatch):
     monkeypatch.setattr(descents.Local, "direction", property(lambda local: local.problem.keys.rows[0]))
-    assert fails(replace(descents.THEOREM_3, hypotheses=descents.THEOREM_3.hypotheses[:1]), 6)
+    (claim,) = claims(["mm.thm3"])
+    assert fails(replace(claim, hypotheses=claim.hypotheses[:1]), 6)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from keytokens.lab.claims.claim import judge
+from keytokens.lab.claims.claim import claims, judge
 from keytokens.lab.claims.matrices import margins as matrix_margins
 from keytokens.lab.claims.matrices import several as kept_tokens
 from keytokens.lab.claims.matrices import training as matrix_training
@@ -20,38 +20,34 @@ from .broken import fails
 def test_spoilt_construction(monkeypatch):
     honest = matrix_margins._constructed
     monkeypatch.setattr(matrix_margins, "_constructed", lambda x: 1.01 * honest(x))
-    assert fails(matrix_margins.FEASIBLE)
+    assert fails("fu.feasible")
 
 
 def test_spoilt_shape_of_the_frobenius_solution(monkeypatch):
     honest = matrix_margins.solve_matrix
-    monkeypatch.setattr(matrix_margins, "solve_matrix", lambda problem: _turned(honest(problem)))
-    assert fails(matrix_margins.FROBENIUS)
-
-
-def _turned(solution):
-    """A little of every direction added: no longer in the span of the queries."""
-    return replace(solution, p=solution.p + 1e-5 * solution.norm)
+    monkeypatch.setattr(matrix_margins, "solve_matrix", lambda problem: _tilted(honest(problem)))
+    assert fails("fu.frobenius-rank")
 
 
 def test_spoilt_shape_of_the_nuclear_solution(monkeypatch):
     honest = matrix_margins.solve_nuclear
     monkeypatch.setattr(matrix_margins, "solve_nuclear", lambda *given: _tilted(honest(*given)))
-    assert fails(matrix_margins.THIN)
+    assert fails("fu.nuclear-rank")
 
 
 def _tilted(found):
-    return replace(found, W=found.W + 1e-5 * found.norm)
+    """A little of every direction added: no longer in the span of the queries."""
+    return replace(found, p=found.p + 1e-5 * found.norm)
 
 
 def test_runs_that_do_not_end(monkeypatch):
     """After a few steps nothing has saturated, and more dimensions have no advantage."""
     honest = matrix_training.sphere_ends
     monkeypatch.setattr(matrix_training, "sphere_ends", lambda n, T, d, seeds: honest(n, T, d, seeds, 5))
-    assert fails(matrix_training.GLOBAL)
+    assert fails("fu.global")
 
 
-@pytest.mark.parametrize("change", [{"W": 1.001}, {"lam": 0.0}, {"W": 0.999}])
+@pytest.mark.parametrize("change", [{"p": 1.001}, {"lam": 0.0}, {"p": 0.999}])
 def test_spoilt_certificate(monkeypatch, change):
     honest = matrix_margins.solve_nuclear
 
@@ -60,13 +56,14 @@ def test_spoilt_certificate(monkeypatch, change):
         return replace(found, **{name: factor * getattr(found, name) for name, factor in change.items()})
 
     monkeypatch.setattr(matrix_margins, "solve_nuclear", spoilt)
-    assert fails(matrix_margins.NUCLEAR)
+    assert fails("fu.nuclear")
 
 
 def test_swapped_norms_are_noticed(monkeypatch):
     honest = matrix_training._distances
     monkeypatch.setattr(matrix_training, "_distances", lambda p, one: honest(p, one)[::-1])
-    assert fails(replace(matrix_training.NORMS, known=matrix_training.NORMS.known[:1], counters=()))
+    (claim,) = claims(["fu.norms"])
+    assert fails(replace(claim, known=claim.known[:1]))
 
 
 def test_spoilt_finite_part(monkeypatch):
@@ -77,19 +74,19 @@ def test_spoilt_finite_part(monkeypatch):
         return replace(found, finite=1.01 * found.finite)
 
     monkeypatch.setattr(kept_tokens, "multi_token_svm", spoilt)
-    assert fails(kept_tokens.FINITE)
+    assert fails("fu.finite-part")
 
 
 def test_a_worse_prediction_is_noticed(monkeypatch):
     honest = kept_tokens._endings(4, 125)
     monkeypatch.setattr(kept_tokens, "_endings", lambda d, draws: [replace(one, both=one.one) for one in honest])
-    assert fails(kept_tokens.SEVERAL)
+    assert fails("fu.several")
 
 
 def test_too_few_runs_are_noticed(monkeypatch):
     honest = kept_tokens._endings(4, 125)
     monkeypatch.setattr(kept_tokens, "_endings", lambda d, draws: honest[:5])
-    assert judge(kept_tokens.SEVERAL).failures == ("the hypotheses hold on 0 of 2 known instances",)
+    assert judge(claims(["fu.several"])[0]).failures == ("the hypotheses hold on 0 of 2 known instances",)
 
 
 def test_the_constructed_matrix_has_equal_margins():

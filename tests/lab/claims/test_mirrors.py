@@ -10,11 +10,13 @@ from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
 from keytokens.lab.claims import instances as races
+from keytokens.lab.claims.claim import claims
 from keytokens.lab.claims.instances import cross_spheres
 from keytokens.lab.claims.matrices import mirrors
 from keytokens.lab.descent import MirrorDescent, Normalised, run
 from keytokens.lab.problems.geometry import divergence, norm
 from keytokens.lab.problems.mirror_runs import STEPS, Many, divergences, joint_target, two_inputs
+from keytokens.lab.svm.solution import Lq
 
 from .broken import fails
 
@@ -41,7 +43,7 @@ def test_targets_are_of_what_a_run_selects(problems):
     (W,) = many.descend(2.0, [300], np.zeros((3, 9)))
     targets = many.targets(W, list(STEPS))
     for k, row in enumerate(targets):
-        assert [found.q for found in row] == list(STEPS)
+        assert [found.measure.q for found in row] == list(STEPS)
         keys = problems[k].keys
         assert keys.argmax(keys.rows @ row[1].p).tolist() == keys.argmax(keys.rows @ W[k]).tolist()
     away = divergences(targets, W, 2.0)
@@ -75,24 +77,25 @@ def test_bad_numbers(problems):
 def test_spoilt_divergence(monkeypatch):
     honest = mirrors.bregman
     monkeypatch.setattr(mirrors, "bregman", lambda a, b, q: honest(b, a, q))
-    assert fails(mirrors.BREGMAN, 6)
-    assert fails(mirrors.STEP, 6)
+    assert fails("fu.bregman", 6)
+    assert fails("fu.mirror-step", 6)
 
 
 def test_spoilt_step(monkeypatch):
     monkeypatch.setattr(mirrors, "Plain", lambda eta: Normalised(eta))
-    assert fails(mirrors.STEP, 6)
+    assert fails("fu.mirror-step", 6)
 
 
 def test_spoilt_solution(monkeypatch):
     honest = mirrors.solve_lq
-    monkeypatch.setattr(mirrors, "solve_lq", lambda problem, q: replace(honest(problem, 1.1 * q), q=q))
-    assert fails(mirrors.LQ_SVM, 6)
+    monkeypatch.setattr(mirrors, "solve_lq", lambda problem, q: replace(honest(problem, 1.1 * q), measure=Lq(q)))
+    assert fails("fu.lq-svm", 6)
 
 
 def test_spoilt_limit():
-    other = [replace(x, measured=4.0 if x.q < 2.5 else 1.5) for x in mirrors.DIRECTION.instances(3)]
-    assert min(mirrors._off_the_direction(x) for x in other) > mirrors.DIRECTION.tolerance
+    (claim,) = claims(["fu.mirror-direction"])
+    other = [replace(x, measured=4.0 if x.q < 2.5 else 1.5) for x in claim.instances(3)]
+    assert min(map(claim.excess, other)) > claim.tolerance
 
 
 def test_spoilt_selection():
@@ -101,4 +104,4 @@ def test_spoilt_selection():
 
 def test_a_slow_rule_is_not_ahead(monkeypatch):
     monkeypatch.setattr(races, "Normalised", lambda eta: races.Plain(1e-3))
-    assert fails(replace(mirrors.FASTER, hypotheses=()), 2)
+    assert fails(replace(claims(["fu.faster"])[0], hypotheses=()), 2)

@@ -1,4 +1,4 @@
-"""The figures of the max-margin paper, in small; some by another road."""
+"""Numbers of the figures of the max-margin paper, by another road."""
 
 from __future__ import annotations
 
@@ -8,37 +8,13 @@ import numpy as np
 import pytest
 
 from keytokens.lab.claims.instances import joint, three_bags
-from keytokens.lab.figures import figures, make
-from keytokens.lab.figures.cone import edge_line, ends_locally
 from keytokens.lab.figures.joint import path_angles
-from keytokens.lab.figures.look import pictures
-from keytokens.lab.figures.spheres import difference
+from keytokens.lab.figures.max_margin import edge_line, ends_locally
+from keytokens.lab.figures.tables import difference
 from keytokens.lab.problems.geometry import angle, misalignment
 from keytokens.lab.svm import MarginProblem, solve
 
-from .laws import CanFail, made
-
-NAMES = ("1a", "1b", "1c", "cone", "3a", "3b", "3c", "4a", "4b", "5", "8", "9a", "9b", "10")
-
-
-@pytest.mark.parametrize("name", NAMES)
-class TestLaws(CanFail):
-    pass
-
-
-@pytest.mark.parametrize("name", ["1c", "8", "9a"])
-def test_pictures_are_the_same_bytes_each_time(name):
-    """Hatches, clips and markers have names in an SVG; they must not be drawn by lot."""
-    figure, tables = made(name).figure, made(name).tables
-    assert pictures(figure.draw, tables, figure.title) == made(name).pictures
-
-
-def test_tables_are_the_same_bytes_each_time():
-    again = make(figures(["4b"])[0], small=True)
-    assert again.files == made("4b").files
-
-
-# By another road
+from .made import made
 
 
 def plain_softmax_descent(keys, scores, start, steps, floor=0.0):

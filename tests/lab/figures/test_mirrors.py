@@ -1,22 +1,14 @@
-"""The figures of mirror descent and of rates, in small; some by another road."""
+"""Numbers of the figures of mirror descent and of rates, by another road."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from keytokens.lab.figures import figures
 from keytokens.lab.problems.mirror_runs import two_inputs
 
-from .laws import CanFail, made
-
-NAMES = ("mirror-norms", "mirror-joint", "rates")
-
-
-@pytest.mark.parametrize("name", NAMES)
-class TestLaws(CanFail):
-    pass
+from .made import made
 
 
 def test_joint_training_in_plain_numbers():
@@ -62,12 +54,14 @@ def test_many_problems_at_once_are_each_by_itself():
 def test_the_published_size_is_offered_where_a_sample_is_drawn(monkeypatch):
     figure = figures(["mirror-norms"])[0]
     asked = []
-    monkeypatch.setattr("keytokens.lab.figures.mi_norms._tables", lambda runs, steps: asked.append((runs, steps)))
+    for name in ("norms", "rates"):
+        monkeypatch.setattr(f"keytokens.lab.figures.mirrors._tables_{name}", lambda *sizes: asked.append(sizes))
     figure.compute(False)
     figure.full()
     assert [sum(runs.values()) for runs, _ in asked] == [100, 300]
     assert asked[1][1] == {1.75: 1500, 2.0: 2000, 3.0: 20_000}
-    monkeypatch.setattr("keytokens.lab.figures.rates._tables", lambda steps, problems: asked.append((steps, problems)))
+    monkeypatch.setattr(
+        "keytokens.lab.figures.mirrors._tables_rates", lambda steps, problems: asked.append((steps, problems))
+    )
     figures(["rates"])[0].full()
     assert asked[-1] == (30_000, 20)
-    assert figures(["mirror-joint"])[0].full is None

@@ -15,10 +15,10 @@ from scipy.optimize import minimize
 
 from keytokens.base.errors import InputError
 from keytokens.lab.problems.cross_attention import outer_keys
-from keytokens.lab.problems.geometry import conjugate, mirror, norm
+from keytokens.lab.problems.geometry import conjugate, divergence, mirror, norm
 from keytokens.lab.svm import MarginProblem, NotSeparable, NotSolved, solve, solve_lq
 from keytokens.lab.svm import lq as lq_module
-from keytokens.lab.svm.lq import LqSolution
+from keytokens.lab.svm.solution import Lq, Solution
 from keytokens.model.ragged import Bags
 
 from .reference import is_feasible
@@ -48,7 +48,7 @@ def power_cone_norm(A, b, C, q) -> float:
     return float(answer.x[-1])
 
 
-def check_minimiser(solution: LqSolution, A, b, C, q):
+def check_minimiser(solution: Solution, A, b, C, q):
     """The optimality conditions and the bound from below, from the matrices alone."""
     p, lam, nu = solution.p, solution.lam, solution.nu
     assert solution.is_optimal(1e-8), solution.residuals()
@@ -149,13 +149,13 @@ def test_matrices_by_products_as_keys():
     margins = [(values[i][a] - values[i][t]) @ W @ queries[i] for i, a in ((0, 0), (1, 2)) for t in range(3) if t != a]
     assert min(margins) == pytest.approx(1, abs=1e-9)
     assert len(found.support_tokens) <= 4
-    assert found.divergence(5 * W) == pytest.approx(0, abs=1e-15)
-    assert found.divergence(W + 0.1) > 0
+    assert divergence(found.p, 5 * W.ravel(), 1.75) == pytest.approx(0, abs=1e-15)
+    assert divergence(found.p, W.ravel() + 0.1, 1.75) > 0
 
 
 def test_nothing_to_separate():
     found = solve_lq(MarginProblem.from_rows(np.zeros((0, 3))), 3.0)
-    assert (found.norm, found.margin, found.divergence(np.ones(3))) == (0, np.inf, 0)
+    assert (found.norm, found.margin) == (0, np.inf)
     assert found.is_optimal(0.0)
 
 
@@ -165,7 +165,7 @@ def test_a_spoilt_answer_has_residuals():
     assert replace(found, p=1.01 * found.p).residuals()["gap"] == pytest.approx(0.01, rel=0.02)
     assert replace(found, p=0.99 * found.p).residuals()["primal"] == pytest.approx(0.01)
     assert replace(found, lam=-found.lam).residuals()["dual"] > 0.01
-    assert replace(found, q=2.0).residuals()["stationary"] > 0.01
+    assert replace(found, measure=Lq(2.0)).residuals()["stationary"] > 0.01
     assert replace(found, lam=0 * found.lam).bound == 0
 
 

@@ -19,7 +19,8 @@ from keytokens.lab.svm import (
     tied_matrix_problem,
 )
 from keytokens.lab.svm import matrix as module
-from keytokens.lab.svm.matrix import Kronecker, Rank
+from keytokens.lab.svm.problem import Kronecker
+from keytokens.lab.svm.solution import Rank
 
 from .reference import interior_point, is_feasible, least_distance, one_minus_cos
 

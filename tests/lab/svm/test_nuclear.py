@@ -14,7 +14,7 @@ from scipy import sparse
 
 from keytokens.lab.svm import NotSeparable, NotSolved, matrix_problem, solve_matrix, solve_nuclear, tied_matrix_problem
 from keytokens.lab.svm import nuclear as module
-from keytokens.lab.svm.matrix import Rank
+from keytokens.lab.svm.solution import Rank
 
 from .test_matrix import drawn, written_out
 
@@ -92,8 +92,8 @@ def test_spoilt_answers_are_seen():
     values, queries, selection = np.random.default_rng(1).normal(size=(3, 4, 4)), np.eye(4)[:3], [0, 1, 2]
     found = solve_nuclear(matrix_problem(values, queries, selection))
     assert found.is_optimal()
-    assert replace(found, W=0.999 * found.W).residuals()["primal"] == pytest.approx(1e-3, rel=1e-2)
-    assert replace(found, W=1.001 * found.W).residuals()["gap"] == pytest.approx(1e-3, rel=1e-2)
+    assert replace(found, p=0.999 * found.p).residuals()["primal"] == pytest.approx(1e-3, rel=1e-2)
+    assert replace(found, p=1.001 * found.p).residuals()["gap"] == pytest.approx(1e-3, rel=1e-2)
     assert replace(found, lam=-found.lam).residuals()["dual"] == found.lam.max()
     assert replace(found, lam=-found.lam).bound == 0
     other = np.roll(found.lam, 1)

@@ -27,6 +27,7 @@ from ...base.files import check_output
 from ...base.progress import Bar
 from ...estimators.tuning import LEAST_BYTES
 from ...io.table import Table
+from ..jobs import Watcher
 
 TextColumn = Annotated[str | None, typer.Option("--text", help="Column with the text; guessed if not given.")]
 TableFormat = Annotated[
@@ -95,20 +96,6 @@ def width() -> int:
     return min(120, shutil.get_terminal_size((100, 24)).columns)
 
 
-def tell_classes(counts: Counter[Any], *, quiet: bool, most: int = 10) -> None:
-    """How many texts each class has, and a warning of labels that differ by case or spaces only."""
-    shown = {label: f"{shorten(label, 40)} ({n:,})" for label, n in counts.most_common()}
-    more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
-    say(f"{len(shown):,} class{'es' * (len(shown) != 1)}: {', '.join(list(shown.values())[:most])}{more}", quiet=quiet)
-    spelled = defaultdict(list)
-    for label, one in shown.items():
-        spelled["".join(str(label).split()).casefold()].append(one)
-    alike = "; ".join(" and ".join(found) for found in spelled.values() if len(found) > 1)
-    if alike:
-        seen = shorten(Seen(alike), 500)
-        warn(f"fit: labels {seen} differ only by case or spaces. Write them alike if they mean the same.")
-
-
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 
 
@@ -126,31 +113,8 @@ def bytes_of(size: str, option: str = "--size", least: int = LEAST_BYTES) -> int
     return number
 
 
-def tell_model(model: Any, score: dict[str, Any] | None, output: Path, *, quiet: bool) -> list[str]:
-    """What was fitted and what is wrong with it; the warnings, which are also on stderr."""
-    warnings = []
-    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=quiet)
-    if model.dropped_ is not None:
-        dropped, of = model.dropped_["tokens"], model.dropped_["of"]
-        say(f"dropped {dropped:,} of {of:,} tokens, the least frequent ones: {model.dropped_['why']}", quiet=quiet)
-    if score is not None and score["accuracy"] <= score["baseline"]:
-        always = f"{score['baseline']:.4f}, which always answering the most frequent class has"
-        warnings.append(f"the held-out accuracy {score['accuracy']:.4f} is no better than {always}")
-        warn(f"fit: warning: {warnings[0]}. The model has learned nothing that helps.")
-    say(f"model: {output}", quiet=quiet)
-    return warnings
-
-
-def score_line(score: dict[str, Any] | None) -> str:
-    if score is None:
-        return "no score: too few texts to hold some out (--holdout)"
-    return (
-        f"accuracy {score['accuracy']:.4f} ± {score['standard_error']:.4f} on {score['texts']:,} held-out texts "
-        f"(most frequent class: {score['baseline']:.4f}), log loss {score['log_loss']:.4f}"
-    )
-
-
 _PATIENCE = 1.0  # seconds before a bar is shown
+_CLASSES = 10  # that are listed
 
 
 def counted(batches: Iterable[Table], doing: str) -> Iterator[Table]:
@@ -159,6 +123,37 @@ def counted(batches: Iterable[Table], doing: str) -> Iterator[Table]:
         for batch in batches:
             yield batch
             bar.update(len(batch))
+
+
+class Teller(Watcher):
+    """Tells a person how a fit goes on; where a JSON document is expected, only the warnings."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.verbose = 0 if quiet else 1
+
+    def say(self, line: str) -> None:
+        say(line, quiet=self.quiet)
+
+    def warn(self, line: str) -> None:
+        warn(line)
+
+    def classes(self, counts: Counter[Any]) -> None:
+        """How many texts each class has, and a warning of labels that differ by case or spaces only."""
+        shown = {label: f"{shorten(label, 40)} ({n:,})" for label, n in counts.most_common()}
+        more = f" and {len(shown) - _CLASSES:,} more" if len(shown) > _CLASSES else ""
+        listed = ", ".join(list(shown.values())[:_CLASSES])
+        self.say(f"{len(shown):,} class{'es' * (len(shown) != 1)}: {listed}{more}")
+        spelled = defaultdict(list)
+        for label, one in shown.items():
+            spelled["".join(str(label).split()).casefold()].append(one)
+        alike = "; ".join(" and ".join(found) for found in spelled.values() if len(found) > 1)
+        if alike:
+            seen = shorten(Seen(alike), 500)
+            self.warn(f"fit: labels {seen} differ only by case or spaces. Write them alike if they mean the same.")
+
+    def counted(self, batches: Iterator[Table], doing: str) -> Iterator[Table]:
+        return counted(batches, doing)
 
 
 def free_name(taken: Iterable[str], name: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,8 +15,8 @@ from ...explain.html import documents_page
 from ...explain.terminal import explanation_text, key_tokens_text, wants_colour
 from ...explain.text import Explanation
 from ...io.corpora import imdb_reviews
-from .common import JsonOption, ThreadsOption, save_model, say, score_line, show_json, width
-from .fit import held_out_score
+from ..jobs import FitJob, fit_table
+from .common import JsonOption, Teller, ThreadsOption, save_model, say, show_json, width
 
 
 def demo(
@@ -29,27 +29,24 @@ def demo(
     """Real IMDB reviews, no download: train, score, explain, write a page."""
     check_output(output, "explanations.html")
     texts, labels = imdb_reviews()
-    say(f"{len(texts):,} IMDB reviews, {len(set(labels))} classes", quiet=json)
-    options: dict[str, Any] = {"threads": threads, "verbose": 0 if json else 1, "random_state": 0}
-    score = held_out_score(texts, labels, options, 0.2, 0)
-    say(score_line(score), quiet=json)
-    begin = time.perf_counter()
+    say(f"{len(texts):,} IMDB reviews", quiet=json)
     n_shown = len(texts) // 100  # explained below, so not trained on
-    clf = KeyTokenClassifier(**options).fit(texts[n_shown:], labels[n_shown:])
-    seconds = time.perf_counter() - begin
+    options = {"threads": threads, "random_state": 0}
+    job = FitJob(data=(texts, labels), output=output / "model", options=options, spared=n_shown)
+    done = fit_table(job, Teller(quiet=json), save_model)
+    clf, seconds = done.model, done.seconds["fit"]
     say(f"trained on {len(texts) - n_shown:,} reviews in {seconds:.1f} s: {len(clf.vocabulary_):,} tokens", quiet=json)
     shown = [(f"A {label} review", _example(clf, texts[:n_shown], label)) for label in clf.classes_.tolist()]
-    page, model = output / "explanations.html", output / "model"
-    save_model(clf, model)
+    page = output / "explanations.html"
     key_tokens = clf.key_tokens(20)
-    write_whole(page, documents_page("keytokens demo", score_line(score), shown, key_tokens).encode("utf-8"))
+    write_whole(page, documents_page("keytokens demo", str(done.score), shown, key_tokens).encode("utf-8"))
     if json:
         show_json(
             {
-                "score": score,
+                "score": done.score and asdict(done.score),
                 "tokens": len(clf.vocabulary_),
                 "seconds": seconds,
-                "model": str(model),
+                "model": str(done.job.output),
                 "page": str(page),
                 "explanations": [explanation.to_dict() for _, explanation in shown],
             }
@@ -63,7 +60,7 @@ def demo(
         say(explanation_text(explanation, colour=colour, width=width()))
     say(
         f"\nLook at {page} in a browser. Then:\n"
-        f'  keytokens explain {model} "a dull plot, but great acting"\n'
+        f'  keytokens explain {done.job.output} "a dull plot, but great acting"\n'
         "  keytokens fit your.csv -o model/        (columns are guessed; --text and --label name them)\n"
         "  keytokens predict model/ new.csv -o out.csv"
     )

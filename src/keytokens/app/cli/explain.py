@@ -17,7 +17,7 @@ from ...estimators.text import KeyTokenClassifier
 from ...explain.terminal import explanation_text, wants_colour
 from ...explain.text import Explanation
 from ...io.reading import read_batches, read_table
-from ...io.sources import kind_of
+from ...io.sources import check_format, kind_of
 from ...io.table import Table, Wanted, texts_of
 from ...io.writing import table_writer
 from .common import (
@@ -34,7 +34,6 @@ from .common import (
     warn,
     width,
 )
-from .fit import check_format
 
 ROWS = 256  # of a batch: an explanation takes about a millisecond, and a bar should move
 
@@ -109,40 +108,26 @@ def _check_asked(
 def _explain_table(
     clf: KeyTokenClassifier, batches: Iterator[Table], output: str, wanted: Wanted, words: bool, json: bool
 ) -> None:
-    rows = _Rows(clf, wanted)
+    explained = ((table, list(clf.explain_many(texts_of(table, wanted.of(table)[0])))) for table in batches)
     if json:
         head: dict[str, Any] = {}
         with long_document("explanations", head) as add:
-            for _, explained in rows.of(batches):
-                for one in explained:
+            for _, found in explained:
+                for one in found:
                     add(one.to_dict(words=words))
             head["text_column"] = wanted.text
         return
-    kind = "jsonl" if output == "-" else kind_of(output)
+    kind, rows = "jsonl" if output == "-" else kind_of(output), 0
     with table_writer(output, kind) as write:
-        for table, explained in rows.of(batches):
+        for table, found in explained:
+            rows += len(table)
             if kind == "jsonl":
-                records = [one.to_dict(words=words) for one in explained]
+                records = [one.to_dict(words=words) for one in found]
                 write({key: [record[key] for record in records] for key in records[0]})
             else:
-                write(_summary(table, explained))
+                write(_summary(table, found))
     if output != "-":
-        typer.echo(f"{rows.count:,} explanations of column {wanted.text!r} in {output}")
-
-
-class _Rows:
-    """The rows of a table, explained batch by batch."""
-
-    def __init__(self, clf: KeyTokenClassifier, wanted: Wanted) -> None:
-        self.clf = clf
-        self.wanted = wanted
-        self.count = 0
-
-    def of(self, batches: Iterator[Table]) -> Iterator[tuple[Table, list[Explanation]]]:
-        for table in batches:
-            column, _ = self.wanted.of(table)
-            self.count += len(table)
-            yield table, list(self.clf.explain_many(texts_of(table, column)))
+        typer.echo(f"{rows:,} explanations of column {wanted.text!r} in {output}")
 
 
 def _summary(table: Table, explained: list[Explanation]) -> dict[str, list[Any]]:

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ...base.checks import LARGEST_SEED, check_labels, check_number
-from ...base.errors import InputError
-from ...base.files import check_output
-from ...estimators.holdout import hold_out
+from ...base.checks import LARGEST_SEED
 from ...estimators.streaming import LEAST_MEMORY
 from ...estimators.text import KeyTokenClassifier
-from ...estimators.tuning import Tuned, autotune
-from ...io.reading import read_table
-from ...io.sources import FORMATS
-from ...io.table import Wanted, labels_of, texts_of
-from ..jobs import Flow, fit_flow, only_fit
+from ..jobs import Fit, FitJob, fit_table
 from .common import (
     JsonOption,
     TableFormat,
+    Teller,
     TextColumn,
     ThreadsOption,
     bytes_of,
     save_model,
     say,
-    score_line,
     show_json,
-    tell_classes,
-    tell_model,
     warn,
 )
 
@@ -111,8 +97,6 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Train on labelled text: score a held-out fifth, refit on everything, save the model."""
-    check_format(table_format)
-    check_number("fit", "--autotune", tune, 0, above=True, none=True)
     wanted: dict[str, Any] = {
         "ngrams": None if ngrams is None else (1, ngrams),
         "counts": counts,
@@ -126,117 +110,36 @@ def fit(
         "random_state": seed,
         "threads": threads,
     }
-    given = {name: value for name, value in wanted.items() if value is not None}
-    KeyTokenClassifier().set_params(**given).check_options()
-    max_bytes = None if size is None else bytes_of(size)
-    check_output(output, "model.json")
-    if memory is not None or resume or dask is not None:
-        if tune is not None:
-            raise InputError("fit: --autotune needs all texts in memory; leave --memory, --resume and --dask out.")
-        if dask is not None and (memory is not None or resume):
-            raise InputError("fit: --dask keeps the texts on the workers; leave --memory and --resume out.")
-        budget = None if memory is None else bytes_of(memory, "--memory", LEAST_MEMORY)
-        flow = Flow(data, table_format, text, label, quiet=json)
-        with only_fit(output) if dask is None else nullcontext():
-            fit_flow(flow, output, given, holdout, seed, budget, resume, max_bytes, dask)
-        return
-    trainer = Trainer(given, tune, max_bytes, seed, quiet=json)
-    begin = time.perf_counter()
-    columns = Wanted(text, label, warn)
-    table = read_table(data, table_format, columns)
-    text_column, label_column = columns.of(table)
-    assert label_column is not None
-    texts, labels = texts_of(table, text_column), labels_of(table, label_column)
-    named = "" if text and label else " (guessed; --text and --label override)"
-    say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
-    check_labels("fit", labels, len(texts))
-    classes = Counter(labels)
-    tell_classes(classes, quiet=json)
-    read = time.perf_counter()
-    score = held_out_score(texts, labels, {}, holdout, seed, trainer.train)
-    say(score_line(score), quiet=json)
-    scored = time.perf_counter()
-    model = trainer.train(texts, labels)
-    fitted = time.perf_counter()
-    save_model(model, output)
-    warnings = tell_model(model, score, output, quiet=json)
+    job = FitJob(
+        data=data,
+        output=output,
+        options={name: value for name, value in wanted.items() if value is not None},
+        format=table_format,
+        text=text,
+        label=label,
+        holdout=holdout,
+        seed=seed,
+        autotune=tune,
+        max_bytes=None if size is None else bytes_of(size),
+        memory=None if memory is None else bytes_of(memory, "--memory", LEAST_MEMORY),
+        resume=resume,
+        dask=dask,
+    )
+    done = fit_table(job, Teller(quiet=json), save_model)
+    warnings = _told(done, quiet=json)
     if json:
-        show_json(
-            {
-                "score": score,
-                "options": model.flat_params(),
-                "tuning": trainer.record(),
-                "columns": {"text": text_column, "label": label_column},
-                "classes": model.classes_.tolist(),
-                "class_counts": [classes[label] for label in model.classes_.tolist()],
-                "texts": len(texts),
-                "tokens": len(model.vocabulary_),
-                "steps": model.n_iter_,
-                "status": model.status_,
-                "dropped": model.dropped_,
-                "warnings": warnings,
-                "model": str(output),
-                "bytes": sum(file.stat().st_size for file in output.iterdir() if file.is_file()),
-                "seconds": {"read": read - begin, "score": scored - read, "fit": fitted - scored},
-            }
-        )
+        show_json({**done.record(), "warnings": warnings})
 
 
-@dataclass
-class Trainer:
-    """Texts to a model; options are searched for by the first texts that it sees, and then stay."""
-
-    options: dict[str, Any]
-    seconds: float | None
-    max_bytes: int | None
-    seed: int
-    quiet: bool
-    tuned: Tuned | None = None
-
-    def train(self, texts: Sequence[str], labels: Sequence[Any]) -> KeyTokenClassifier:
-        verbose = 0 if self.quiet else 1
-        if self.seconds is not None and self.tuned is None:
-            self.tuned = autotune(
-                texts,
-                labels,
-                seconds=self.seconds,
-                max_bytes=self.max_bytes,
-                seed=self.seed,
-                fixed=self.options,
-                verbose=verbose,
-            )
-            say(f"tuned: {self.tuned}", quiet=self.quiet)
-            return self.tuned.model
-        options = self.options if self.tuned is None else self.tuned.options
-        model = KeyTokenClassifier(verbose=verbose).set_params(**options).fit(texts, labels)
-        return model if self.max_bytes is None else model.compressed(self.max_bytes)
-
-    def record(self) -> dict[str, Any] | None:
-        if self.tuned is None:
-            return None
-        return {
-            "metric": self.tuned.metric,
-            "score": self.tuned.score,
-            "standard_error": self.tuned.standard_error,
-            "options": self.tuned.options,
-            "trials": [asdict(trial) for trial in self.tuned.trials],
-            "seconds": self.tuned.seconds,
-        }
-
-
-def check_format(kind: str | None) -> None:
-    known = sorted(set(FORMATS.values()))
-    if kind is not None and kind not in known:
-        raise InputError(f"--format must be one of {', '.join(known)}; saw {kind!r}.")
-
-
-def held_out_score(
-    texts: Sequence[str],
-    labels: Sequence[Any],
-    options: dict[str, Any],
-    share: float,
-    seed: int,
-    train: Callable[[list[str], list[Any]], KeyTokenClassifier] | None = None,
-) -> dict[str, Any] | None:
-    held = hold_out(texts, labels, options, share, seed, train)
-    return None if held is None else held.score()
+def _told(done: Fit, quiet: bool) -> list[str]:
+    """Say what was fitted and what is wrong with it; return the warnings, which are also on stderr."""
+    model = done.model
+    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=quiet)
+    if model.dropped_ is not None:
+        dropped, of = model.dropped_["tokens"], model.dropped_["of"]
+        say(f"dropped {dropped:,} of {of:,} tokens, the least frequent ones: {model.dropped_['why']}", quiet=quiet)
+    warnings = [done.score.doubt] if done.score is not None and done.score.doubt else []
+    for warning in warnings:
+        warn(f"fit: warning: {warning}. The model has learned nothing that helps.")
+    say(f"model: {done.job.output}", quiet=quiet)
+    return warnings

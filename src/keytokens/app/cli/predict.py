@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
 
 from ...base.threads import cores, ordered_stream
+from ...estimators.holdout import Judge
 from ...estimators.saving import load_text_model
 from ...estimators.text import KeyTokenClassifier
 from ...io.reading import read_batches
+from ...io.sources import check_format
 from ...io.table import Table, Wanted, as_classes, given_labels, texts_of
 from ...io.writing import table_writer
 from ...model.blocks import Float
@@ -29,7 +29,6 @@ from .common import (
     long_document,
     warn,
 )
-from .fit import check_format
 
 
 def predict(
@@ -47,68 +46,55 @@ def predict(
     check_format(table_format)
     check_target("predict", "--output", output, data, force)
     clf = load_text_model("predict", model)
-    done = _Predictions(clf, Wanted(text, label, warn, need_label=False))
-    batches = done.of(counted(read_batches(data, table_format, done.wanted), "predicting"), threads or cores())
+    wanted, judge = Wanted(text, label, warn, need_label=False), Judge(clf.classes_.tolist())
+    tables = counted(read_batches(data, table_format, wanted), "predicting")
+    batches = _predicted(clf, tables, wanted, judge, threads or cores())
     if json:
         head: dict[str, Any] = {}
         with long_document("predictions", head) as add:
             for one in batches:
-                best = zip(one.labels, one.best.tolist(), one.P.tolist(), strict=True)
-                for y, k, row in best:
-                    add({"label": y, "probability": row[k], "probabilities": row})
-            head |= {"text_column": done.wanted.text, "accuracy": done.accuracy, "classes": clf.classes_.tolist()}
+                for y, row in zip(one.labels, one.P.tolist(), strict=True):
+                    add({"label": y, "probability": max(row), "probabilities": row})
+            accuracy = None if wanted.label is None else judge.accuracy
+            head |= {"text_column": wanted.text, "accuracy": accuracy, "classes": clf.classes_.tolist()}
         return
+    rows = 0
     with table_writer(output) as write:
         for one in batches:
-            columns = one.table.columns
+            columns, rows = one.table.columns, rows + len(one.table)
             columns = {**columns, free_name(columns, "prediction"): one.labels}
             write({**columns, free_name(columns, "probability"): one.P.max(axis=1).round(6).tolist()})
     if output != "-":
-        typer.echo(f"{done.rows:,} predictions of column {done.wanted.text!r} in {output}")
-    if done.accuracy is not None:
-        typer.echo(f"accuracy {done.accuracy:.4f} on column {label!r}", err=output == "-")
+        typer.echo(f"{rows:,} predictions of column {wanted.text!r} in {output}")
+    if wanted.label is not None:
+        typer.echo(f"accuracy {judge.accuracy:.4f} on column {label!r}", err=output == "-")
 
 
-@dataclass(frozen=True, eq=False)
-class _Predicted:
+class _Predicted(NamedTuple):
     """One batch and what the model says of it."""
 
     table: Table
     labels: list[Any]
-    best: np.ndarray[Any, np.dtype[np.intp]]
     P: Float
 
 
-class _Predictions:
-    """Predictions of a stream of batches, and what is known of all of them once the last has come."""
+def _predicted(
+    clf: KeyTokenClassifier, tables: Iterator[Table], wanted: Wanted, judge: Judge, threads: int
+) -> Iterator[_Predicted]:
+    """The batches in order, several asked about at a time; where the true labels are known, they are judged."""
+    clf.threads = 1  # every batch has a thread of its own
 
-    def __init__(self, clf: KeyTokenClassifier, wanted: Wanted) -> None:
-        self.clf = clf
-        self.wanted = wanted
-        self.rows = 0
-        self.right = 0
+    def with_columns() -> Iterator[tuple[Table, str]]:
+        for table in tables:
+            yield table, wanted.of(table)[0]
 
-    @property
-    def accuracy(self) -> float | None:
-        return None if self.wanted.label is None else self.right / self.rows
+    def ask(given: tuple[Table, str]) -> _Predicted:
+        table, column = given
+        P = clf.predict_proba(texts_of(table, column))
+        return _Predicted(table, clf.classes_[P.argmax(axis=1)].tolist(), P)
 
-    def of(self, batches: Iterator[Table], threads: int) -> Iterator[_Predicted]:
-        self.clf.threads = 1  # every batch has a thread of its own
-        for one in ordered_stream(self._one, self._checked(batches), threads):
-            self.rows += len(one.labels)
-            if self.wanted.label is not None:
-                truth = as_classes(given_labels(one.table, self.wanted.label), self.clf.classes_.tolist())
-                self.right += sum(str(y) == str(other) for y, other in zip(one.labels, truth, strict=True))
-            yield one
-
-    def _checked(self, batches: Iterator[Table]) -> Iterator[Table]:
-        """The batches; the first of them says which column holds the text."""
-        for table in batches:
-            self.wanted.of(table)
-            yield table
-
-    def _one(self, table: Table) -> _Predicted:
-        assert self.wanted.text is not None
-        P = self.clf.predict_proba(texts_of(table, self.wanted.text))
-        best = P.argmax(axis=1)
-        return _Predicted(table, self.clf.classes_[best].tolist(), best, P)
+    for one in ordered_stream(ask, with_columns(), threads):
+        if wanted.label is not None:
+            truth = given_labels(one.table, wanted.label)
+            judge.add(as_classes(truth, clf.classes_.tolist()), one.P)
+        yield one

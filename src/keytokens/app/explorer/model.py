@@ -2,63 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._version import __version__
+from ...estimators.text import KeyTokenClassifier
+from ...explain.certificate import sentences
 from ...explain.format import label_name
+from ...model.weighting import weighting
 from ...text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, Ranges
 from .pack import narrowest, pack
 
 
-@dataclass(frozen=True, eq=False)
-class PageModel:
-    """A fitted text classifier as plain data; whoever makes a page fills it in."""
-
-    classes: Sequence[Any]
-    tokens: Sequence[str]
-    order: int  # the longest n-gram, in words
-    counts: str  # "raw", "log" or "binary"
-    attention: NDArray[Any]  # (V,) as trained
-    values: NDArray[Any]  # (1 or K, V) as trained
-    intercept: NDArray[Any]  # (1 or K,) as every prediction uses it
-    empty: NDArray[Any]  # (1 or K,) the score of a text without a known token, where there is no sink
-    log_sink: float
-    mean_attention: NDArray[Any]  # (V,) over the training documents
-    class_counts: NDArray[Any]  # (K, V) training documents of each class that hold the token
-    history: Sequence[float] = ()  # the objective after each step of training
-    status: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    whole_size: int | None = None  # tokens before pruning; None: nothing was pruned
-
-    def packed(self) -> bytes:
-        """The container `model` of the page."""
-        facts = {
-            "version": __version__,
-            "classes": [{"name": label_name(c), "repr": repr(c), "value": c} for c in self.classes],
-            "order": self.order,
-            "counts": self.counts,
-            "intercept": np.asarray(self.intercept, np.float64).tolist(),
-            "empty": np.asarray(self.empty, np.float64).tolist(),
-            "log_sink": None if self.log_sink == -np.inf else float(self.log_sink),
-            "history": [float(value) for value in self.history],
-            "status": self.status,
-            "options": {name: value for name, value in self.options.items() if _is_plain(value)},
-            "whole_size": self.whole_size,
-            "alphabet": packed_alphabet(),
-            "tokens": "\n".join(self.tokens),
-        }
-        arrays = {
-            "attention": narrowest(self.attention),
-            "values": narrowest(self.values),
-            "mean_attention": np.asarray(self.mean_attention, np.float32),
-            "class_counts": np.clip(np.rint(np.float64(self.class_counts)), 0, 2**32 - 1).astype(np.uint32),
-        }
-        return pack(facts, arrays)
+def packed_model(clf: KeyTokenClassifier, whole_size: int | None = None) -> bytes:
+    """The container `model` of the page; `whole_size` is the number of tokens before pruning, if there was any."""
+    phi, theta, log_sink = weighting(clf.counts), clf._theta, float(clf.log_sink_)  # as every prediction uses them
+    facts = {
+        "version": __version__,
+        "classes": [{"name": label_name(c), "repr": repr(c), "value": c} for c in clf.classes_.tolist()],
+        "order": clf.vocabulary_.order,
+        "weighting": {**asdict(phi), "additive": phi.additive},
+        "intercept": np.asarray(theta.c, np.float64).tolist(),
+        "empty": np.asarray(theta.empty, np.float64).tolist(),
+        "log_sink": None if log_sink == -np.inf else log_sink,
+        "history": [float(value) for value in clf.history_],
+        "status": clf.status_,
+        "options": {name: value for name, value in clf.flat_params().items() if _is_plain(value)},
+        "whole_size": whole_size,
+        "alphabet": packed_alphabet(),
+        "sentences": sentences(),
+        "tokens": "\n".join(clf.vocabulary_.tokens),
+    }
+    arrays = {
+        "attention": narrowest(clf.attention_),
+        "values": narrowest(clf.values_),
+        "mean_attention": np.asarray(clf.mean_attention_, np.float32),
+        "class_counts": np.clip(np.rint(np.float64(clf.class_counts_)), 0, 2**32 - 1).astype(np.uint32),
+    }
+    return pack(facts, arrays)
 
 
 def _is_plain(value: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...estimators.holdout import Judge
 from ...explain.format import label_name
 
 BINS = 10  # of the calibration curve
@@ -31,16 +32,14 @@ class Judged:
         self.truth = np.array([number[str(label)] for label in labels], np.int32)
         self.label = P.argmax(axis=1).astype(np.int32) if len(P) else np.zeros(0, np.int32)
         self.right = self.label == self.truth
+        judge = Judge(classes)
+        judge.add(labels, P)
+        self.score = judge.score()
 
     @property
     def probability(self) -> NDArray[Any]:
         """Of the predicted label."""
         return self.P[np.arange(len(self.P)), self.label]
-
-
-def judge(classes: Sequence[Any], labels: Sequence[Any], P: NDArray[Any]) -> Judged:
-    """Labels from files are strings, those of a model may be numbers: they are compared as they are written."""
-    return Judged(classes, labels, P)
 
 
 def wilson(right: int, total: int) -> tuple[float, float]:
@@ -60,28 +59,21 @@ def wilson(right: int, total: int) -> tuple[float, float]:
 def overview(judged: Judged) -> dict[str, Any]:
     """Score with its interval, confusions, calibration, histogram."""
     n, right = len(judged.truth), int(judged.right.sum())
-    per_class = np.bincount(judged.truth, minlength=len(judged.names))
+    score = judged.score
     low, high = wilson(right, n)
     return {
         "texts": n,
         "right": right,
-        "accuracy": right / n if n else None,
+        "accuracy": score and score.accuracy,
         "interval": [low, high],
-        "baseline": float(per_class.max(initial=0) / n) if n else None,
-        "log_loss": _log_loss(judged),
+        "baseline": score and score.baseline,
+        "log_loss": score and score.log_loss,
         "names": judged.names,
         "known": judged.known,
         "confusions": _confusions(judged),
         "calibration": _calibration(judged),
         "histogram": _histogram(judged),
     }
-
-
-def _log_loss(judged: Judged) -> float | None:
-    """Mean of -log P(true label); None if the model knows none of the labels or is sure of what is wrong."""
-    known = np.flatnonzero(judged.truth < judged.known)
-    P = judged.P[known, judged.truth[known]]
-    return float(-np.log(P).mean()) if len(P) and (P > 0).all() else None
 
 
 def _confusions(judged: Judged) -> list[list[int]]:

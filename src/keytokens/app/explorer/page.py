@@ -16,52 +16,52 @@ from __future__ import annotations
 import base64
 import functools
 import html
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from ...base.files import write_whole
-from ...explain.format import clean, one_line
-from ...explain.style import digest
+from ...estimators.text import KeyTokenClassifier
+from ...explain.html import shell, static_text
 from .documents import choose, packed_documents
-from .model import PageModel
-from .overview import judge, overview
+from .model import packed_model
+from .overview import Judged, overview
 from .pack import pack
 
 PARTS = ("model", "overview", "documents")
 _MAIN = "app.js"
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.\.?/[a-z/]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
-def _read(name: str) -> str:
-    return files(__package__).joinpath("static", name).read_text("utf-8").replace("\r\n", "\n")
+_read = functools.partial(static_text, __package__)
 
 
 @functools.cache
-def modules() -> tuple[str, ...]:
-    """The modules of the page, each after those it imports."""
+def modules(*mains: str) -> tuple[str, ...]:
+    """The modules of the page, or those that some of them need, each after those it imports."""
     order: list[str] = []
 
     def visit(name: str, path: tuple[str, ...]) -> None:
         assert name not in path, f"modules import each other: {path}"
         if name not in order:
             for other in _IMPORT.findall(_read(name)):
-                visit(other, (*path, name))
+                visit(posixpath.normpath(posixpath.join(posixpath.dirname(name), other)), (*path, name))
             order.append(name)
 
-    visit(_MAIN, ())
+    for main in mains or (_MAIN,):
+        visit(main, ())
     return tuple(order)
 
 
 @functools.cache
-def script() -> str:
+def script(*mains: str) -> str:
     """All modules as one: names are unique across them (a test says so), so imports and exports can go."""
-    return "\n" + "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in modules())
+    return "\n" + "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in modules(*mains))
 
 
 @functools.cache
@@ -74,14 +74,6 @@ def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, sourc
 
     `home` is where a link on the page leads back to, for a server that has more than one page.
     """
-    policy = [
-        "default-src 'none'",
-        f"script-src 'sha256-{digest(script())}'",
-        f"style-src 'sha256-{digest(style())}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        *(["connect-src 'self'"] if source else []),
-    ]
     data = [
         f'<script type="text/plain" id="kt-{name}">{base64.b64encode((contents or {})[name]).decode()}</script>'
         for name in PARTS
@@ -91,59 +83,51 @@ def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, sourc
     body = _read("body.html").strip()
     if home:
         body = body.replace("<nav ", f'<a href="{html.escape(home)}">All models</a>\n<nav ', 1)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-{where}<title>{html.escape(one_line(clean(title)))}</title>
-<style>{style()}</style>
-</head>
-<body>
-{body}
-{"".join(part + chr(10) for part in data)}<script type="module">{script()}</script>
-</body>
-</html>
-"""
+    allow = "connect-src 'self'" if source else ""
+    return shell(title, "\n".join([body, *data]), style(), script=script(), allow=allow, head=where)
 
 
 MOST_DOCUMENTS = 2_000
 
 
 def explorer_parts(
-    model: PageModel,
+    clf: KeyTokenClassifier,
     title: str,
     texts: Sequence[str] = (),
     labels: Sequence[Any] = (),
-    P: NDArray[Any] | None = None,
     *,
     scored: NDArray[Any] | None = None,
     note: str = "",
     most: int = MOST_DOCUMENTS,
+    whole_size: int | None = None,
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The containers of the page by name, and the numbers of its first view; without P only the model.
+    """The containers of the page by name, and the numbers of its first view; without texts only the model.
 
-    P is what the model says of the texts; `scored` is what the score is of where that differs, as the probabilities of
-    a model that had not seen them, and `note` then says so on the page.
+    `scored` is what the score is of where that differs from what the model says, as the probabilities of a model that
+    had not seen the texts, and `note` then says so on the page.
     """
-    if P is None:
-        return {"model": model.packed()}, {"title": title, "tokens": len(model.tokens)}
-    judged = judge(model.classes, labels, P)
+    packed, n_tokens = packed_model(clf, whole_size), len(clf.vocabulary_)
+    if not len(texts):
+        return {"model": packed}, {"title": title, "tokens": n_tokens}
+    classes = clf.classes_.tolist()
+    judged = Judged(classes, labels, clf.predict_proba(texts))
     chosen = choose(texts, judged, most)
-    score = overview(judged if scored is None else judge(model.classes, labels, scored))
-    facts = {**score, "title": title, "note": note, "shown": len(chosen.rows), "tokens": len(model.tokens)}
-    documents = packed_documents(texts, judged, chosen)
-    return {"model": model.packed(), "overview": pack(facts), "documents": documents}, facts
+    score = overview(judged if scored is None else Judged(classes, labels, scored))
+    facts = {**score, "title": title, "note": note, "shown": len(chosen.rows), "tokens": n_tokens}
+    return {"model": packed, "overview": pack(facts), "documents": packed_documents(texts, judged, chosen)}, facts
 
 
 def write_report(
-    path: Path, model: PageModel, texts: Sequence[str], labels: Sequence[Any], P: NDArray[Any], title: str, most: int
+    path: Path,
+    clf: KeyTokenClassifier,
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    title: str,
+    most: int,
+    whole_size: int | None = None,
 ) -> dict[str, Any]:
     """Write the page, whole or not at all; returns its numbers with `bytes`, the size of the file."""
-    contents, facts = explorer_parts(model, title, texts, labels, P, most=most)
+    contents, facts = explorer_parts(clf, title, texts, labels, most=most, whole_size=whole_size)
     content = explorer_page(title, contents).encode("utf-8")
     write_whole(path, content)
-    return {**facts, "page": str(path), "bytes": len(content), "whole_size": model.whole_size}
+    return {**facts, "page": str(path), "bytes": len(content), "whole_size": whole_size}

@@ -2,12 +2,10 @@
 
 store      models, uploads and runs: a SQLite file beside plain folders
 models     a model's folder, and the models that are in memory
-preview    the first look at an upload, in a process of its own
-training   one run, in a process of its own
-runs       starts, watches and ends those processes
+worker     a look at an upload, or a training, in a process of its own
+runs       the queue of trainings
 guard      who may ask: hosts, origins, the token, sizes and times
-home       the first page
-app        the routes
+app        the routes and the first page
 
 The names are imported when they are asked for: the processes need no web server.
 """

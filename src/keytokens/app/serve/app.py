@@ -24,15 +24,16 @@ from starlette.types import Receive, Scope, Send
 
 from ..._version import __version__
 from ...base.errors import DataError, InputError, KeyTokensError, MissingExtra
+from ...explain.html import shell, static_text
 from ...io.sources import COMPRESSIONS, FORMATS, kind_of
-from ..explorer.page import explorer_page
+from ...model.weighting import WEIGHTINGS
+from ..explorer.page import explorer_page, style
 from .guard import LOOPBACK, Guard, Limits, error_body
-from .home import home_page
 from .models import Shelf
-from .preview import look
 from .runs import Busy, Runs
 from .store import NotThere, Store, check_names, new_id, reason
 from .turns import Places, Turns, while_there
+from .worker import look
 
 T = TypeVar("T")
 PARTS = ("model", "overview", "documents")
@@ -109,7 +110,7 @@ class Options(_Asked):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     ngrams: int = Field(3, ge=1, le=5, description="Longest n-gram, in words.")
-    counts: str = Field("raw", pattern="^(raw|log|binary)$")
+    counts: str = Field("raw", pattern=f"^({'|'.join(WEIGHTINGS)})$")
     sink: float | None = Field(None, ge=0)
     attention_penalty: float | None = Field(None, gt=0)
     brevity: float | None = Field(None, ge=0, le=1, description="Larger: fewer tokens decide.")
@@ -277,6 +278,12 @@ def _is_full(error: OSError | sqlite3.Error) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+
+
+def home_page() -> str:
+    """The first page: models, and training a new one; it talks to its own server only."""
+    body, script, look = (static_text(__package__, f"home.{kind}") for kind in ("html", "js", "css"))
+    return shell("keytokens", body.strip(), style() + look, script="\n" + script, allow="connect-src 'self'")
 
 
 def _add_pages(app: FastAPI, server: _Server) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.exceptions import HTTPException
@@ -83,19 +82,16 @@ class Guard:
             return
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         body = _Body(self, scope, headers, receive)
-        state = {"started": False}
-        send = _dressed(_lingering(send, body), state, body)
+        answer = _Answer(send, body, head_only=scope["method"] == "HEAD")
         if scope["method"] == "HEAD":
-            scope, send = {**scope, "method": "GET"}, _headers_only(send)
+            scope = {**scope, "method": "GET"}
         try:
-            cookie = self._check(scope, headers)
-            if cookie:
-                send = _with_header(send, b"set-cookie", cookie.encode("latin-1"))
+            answer.cookie = self._check(scope, headers)
             body.begin()
-            await self.app(scope, body.receive, send)
+            await self.app(scope, body.receive, answer.send)
         except HTTPException as refused:
-            if not state["started"]:
-                await _answer(send, refused.status_code, str(refused.detail))
+            if not answer.started:
+                await answer.refuse(refused.status_code, str(refused.detail))
         finally:
             body.end()
 
@@ -178,7 +174,7 @@ class _Body:
         return message
 
     async def drain(self) -> None:
-        """Read what still comes, for a while: a client that sends to a closed connection would not see its answer."""
+        """Read what still comes, for a while."""
         read = 0
         with suppress(TimeoutError, HTTPException):
             async with asyncio.timeout(self.limits.idle_seconds):
@@ -200,6 +196,53 @@ class _Body:
             raise HTTPException(408, "the request did not arrive in time.") from None
         self.whole = not message.get("more_body", False)
         return message
+
+
+class _Answer:
+    """The answer to a request: with the headers every answer has, and ended when the request has been read.
+
+    A client that still sends to a closed connection would not see its answer, so the last piece waits for the request.
+    """
+
+    def __init__(self, send: Send, body: _Body, head_only: bool) -> None:
+        self.cookie = ""
+        self.started = False
+        self._send = send
+        self._body = body
+        self._head_only = head_only  # for HEAD the answer of GET ends where its body would begin
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            await self._pass_on({**message, "headers": self._headers(message.get("headers", []))})
+            if self._head_only:
+                await self._pass_on({"type": "http.response.body"})
+        elif not self._head_only:
+            await self._pass_on(message)
+
+    async def refuse(self, status: int, message: str) -> None:
+        """Answer with one JSON object, and end the connection."""
+        content = json.dumps(error_body(message)).encode()
+        size = str(len(content)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", size), (b"connection", b"close")]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": content})
+
+    def _headers(self, given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        own = list(given)
+        names = {key.lower() for key, _ in own}
+        ends = () if self._body.whole else ((b"connection", b"close"),)
+        cookie = ((b"set-cookie", self.cookie.encode("latin-1")),) if self.cookie else ()
+        return [*own, *(pair for pair in (*HEADERS, *ends) if pair[0] not in names), *cookie]
+
+    async def _pass_on(self, message: Message) -> None:
+        self._body.end()
+        is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        if is_last and not self._body.whole:
+            await self._send({**message, "more_body": True})
+            await self._body.drain()
+            message = {"type": "http.response.body"}
+        await self._send(message)
 
 
 def _name_of(host: str) -> str:
@@ -230,63 +273,3 @@ def _cookie(headers: dict[str, str]) -> str:
     except CookieError:
         return ""
     return found.value if found else ""
-
-
-def _dressed(send: Send, state: dict[str, bool], body: _Body) -> Send:
-    """`send` that adds the headers every answer has."""
-
-    async def dressed(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            state["started"] = True
-            names = {key.lower() for key, _ in message.get("headers", [])}
-            ends = () if body.whole else ((b"connection", b"close"),)
-            extra = [pair for pair in (*HEADERS, *ends) if pair[0] not in names]
-            message = {**message, "headers": [*message.get("headers", []), *extra]}
-        await send(message)
-
-    return dressed
-
-
-def _lingering(send: Send, body: _Body) -> Send:
-    """`send` that gives the whole answer, but ends it only when the request has been read to its end."""
-
-    async def lingering(message: Message) -> None:
-        body.end()
-        if message["type"] == "http.response.body" and not message.get("more_body", False) and not body.whole:
-            await send({**message, "more_body": True})
-            await body.drain()
-            message = {"type": "http.response.body"}
-        await send(message)
-
-    return lingering
-
-
-def _headers_only(send: Send) -> Send:
-    """`send` for HEAD: the answer of GET ends where its body would begin."""
-
-    async def headers_only(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            await send(message)
-            await send({"type": "http.response.body"})
-
-    return headers_only
-
-
-def _with_header(send: Send, name: bytes, value: bytes) -> Send:
-    async def more(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", []), (name, value)]}
-        await send(message)
-
-    return more
-
-
-async def _answer(send: Send, status: int, message: str) -> None:
-    body: Any = json.dumps(error_body(message)).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

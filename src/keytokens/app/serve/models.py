@@ -18,11 +18,8 @@ from ..explorer.page import explorer_parts
 from .store import NotThere, Store, check_names
 
 
-def write_model(folder: Path, clf: KeyTokenClassifier, name: str, parts: Mapping[str, bytes], **more: Any) -> None:
-    """The model, the containers of its page, and what the store says of it, on the disk when this returns."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    clf.save(folder / "model")
+def write_page(folder: Path, clf: KeyTokenClassifier, name: str, parts: Mapping[str, bytes], **more: Any) -> None:
+    """Put the containers of a page, and what the store says of the model, beside the model that is saved there."""
     for part, content in parts.items():
         write_new(folder / f"{part}.bin", content)
     facts = {
@@ -47,7 +44,10 @@ def take_in(store: Store, model: Path) -> str:
     id = hashlib.sha256((model / "model.json").read_bytes()).hexdigest()[:16]
     if not any(record["id"] == id for record in store.models()):
         name = model.resolve().name.encode("utf-8", "replace").decode()  # a folder may be named in any bytes
-        write_model(store.building_folder(id), clf, name, explorer_parts(clf.page_model(), name)[0])
+        folder = store.building_folder(id)
+        shutil.rmtree(folder, ignore_errors=True)
+        clf.save(folder / "model")
+        write_page(folder, clf, name, explorer_parts(clf, name)[0])
         store.add_model(id)
     return id
 

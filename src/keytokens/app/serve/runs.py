@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import sqlite3
-import sys
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any
 
 from ...base.errors import InputError, KeyTokensError
 from .guard import Limits
 from .store import Store, new_id, reason
+from .worker import run_task
 
 ENDED = ("done", "failed", "cancelled", "interrupted")
 HEARTBEAT = 10.0  # seconds of silence after which a listener hears that the server is still there
-_LINE = 1_000_000  # bytes of one line of a training
 
 
 class Busy(InputError):
@@ -130,12 +127,12 @@ class Runs:
         model = new_id()
         try:
             self.store.set_run(id, "running")
-            state, message = await self._process(id, self._task(id, model))
-            if state == "done":
+            last = await run_task(self._task(id, model), lambda record: self._say(id, record))
+            if last["stage"] == "done":
                 self.store.add_model(model)
                 self._end(id, "done", model=model)
             else:
-                self._end(id, "failed", message)
+                self._end(id, "failed", str(last["message"]))
         except asyncio.CancelledError:
             self._end(id, *self._stopping.get(id, ("interrupted", "the server ended")))
         except KeyTokensError as error:
@@ -153,38 +150,10 @@ class Runs:
         upload = self.store.upload(spec["upload"])
         return {
             **spec,
+            "do": "train",
             "file": str(self.store.upload_file(spec["upload"])),
             "format": upload["format"],
             "name": upload["name"],
             "title": spec["title"] or upload["name"],
             "folder": str(self.store.building_folder(model)),
         }
-
-    async def _process(self, id: str, task: dict[str, Any]) -> tuple[str, str]:
-        """Run the training's process; how it ended, and why."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "keytokens.app.serve.training"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=_LINE,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        last: dict[str, Any] = {}
-        try:
-            process.stdin.write(json.dumps(task).encode() + b"\n")
-            await process.stdin.drain()
-            async for line in process.stdout:
-                last = json.loads(line)
-                if last["stage"] not in ("done", "failed"):
-                    self._say(id, last)
-            await process.wait()
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        if last.get("stage") in ("done", "failed"):
-            return str(last["stage"]), str(last.get("message", ""))
-        return "failed", f"the training's process ended with code {process.returncode}."

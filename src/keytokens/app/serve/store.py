@@ -18,8 +18,8 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -242,13 +242,8 @@ class Store:
         return {_checked(record(row)["id"], table) for row in rows}
 
     def _write(self, statement: str, values: tuple[Any, ...]) -> None:
-        with self._transaction() as base:
-            base.execute(statement, values)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock, self._base:
-            yield self._base
+            self._base.execute(statement, values)
 
     def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
         with self._lock:

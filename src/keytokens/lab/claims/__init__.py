@@ -1,6 +1,6 @@
 """Executable theorems: claims with hypotheses that are tested and conclusions that can fail."""
 
-from .claim import Claim, Counter, Hypothesis, Verdict, Verdicts, claims, verify
+from .claim import Claim, Counter, Hypothesis, Verdict, Verdicts, claim, claims, verify
 
 __all__ = [
     "Claim",
@@ -8,6 +8,7 @@ __all__ = [
     "Hypothesis",
     "Verdict",
     "Verdicts",
+    "claim",
     "claims",
     "verify",
 ]

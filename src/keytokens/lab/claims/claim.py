@@ -5,7 +5,7 @@ where all of them hold does the conclusion count. The conclusion is one number, 
 tolerance. A counter-instance drops one hypothesis, and there the conclusion must really fail: so the hypothesis is
 needed, and the check is able to fail.
 
-Run the theorems: every claim by its id, and a table of verdicts.
+`claim` makes one of the function that computes the excess; `verify` runs claims by their ids into a table of verdicts.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Counter(Generic[I]):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Generic[I]):
+    """What a claim says, and how it is tried."""
+
     id: str
     says: str  # in our own words
     source: str  # the paper and the place, or "keytokens" for what is derived here
@@ -82,6 +84,38 @@ class Claim(Generic[I]):
         if self.draw is not None:
             for seed in range(self.seeds if seeds is None else seeds):
                 yield self.draw(np.random.default_rng([zlib.crc32(self.id.encode()), seed]))
+
+
+REGISTRY: list[Claim[Any]] = []
+Excess = TypeVar("Excess", bound=Callable[[Any], float])
+
+
+def claim(id: str, **stated: Any) -> Callable[[Excess], Excess]:
+    """Register a claim by the function that computes its excess.
+
+    Parameters
+    ----------
+    id : str
+        What is typed, `keytokens verify ID`; a family (`mm`, `te`, `fu` or `kt`), a full stop and a name.
+    **stated
+        The other fields of :class:`Claim`.
+
+    Returns
+    -------
+    callable
+        A decorator of a function that takes an instance.
+
+    Examples
+    --------
+    >>> callable(claim("kt.even", says="Twice a whole number is even.", source="school", tolerance=0))
+    True
+    """
+
+    def register(excess: Excess) -> Excess:
+        REGISTRY.append(Claim(id=id, excess=excess, **stated))
+        return excess
+
+    return register
 
 
 @dataclass(frozen=True)
@@ -208,7 +242,7 @@ def _complaint(claim: Claim[I], counter: Counter[I]) -> str:
     return ""
 
 
-# one file a family; a file's CLAIMS are in the order of the paper
+# the files with claims, in the order of the table
 FAMILIES = (
     "max_margin.lemmas",
     "max_margin.descents",
@@ -235,13 +269,14 @@ def claims(ids: Sequence[str] = ()) -> list[Claim[Any]]:
     >>> [claim.id for claim in claims(["kt.flip", "kt.drop-bound"])]
     ['kt.flip', 'kt.drop-bound']
     """
-    every = [claim for family in FAMILIES for claim in import_module(f".{family}", __package__).CLAIMS]
+    for family in FAMILIES:
+        import_module(f".{family}", __package__)
     if not ids:
-        return every
-    chosen = [claim for claim in every if any(_named(claim.id, wanted) for wanted in ids)]
+        return list(REGISTRY)
+    chosen = [claim for claim in REGISTRY if any(_named(claim.id, wanted) for wanted in ids)]
     for wanted in ids:
-        if not any(_named(claim.id, wanted) for claim in every):
-            known = ", ".join(claim.id for claim in every)
+        if not any(_named(claim.id, wanted) for claim in REGISTRY):
+            known = ", ".join(claim.id for claim in REGISTRY)
             raise refusal("verify", "claim", "be the id of a claim", wanted, f"choose among {known}")
     return chosen
 

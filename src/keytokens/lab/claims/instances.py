@@ -1,12 +1,7 @@
-"""Problems with known answers: the data of the published experiments, and random ones of the same kind.
+"""The instances that claims and figures know: data of the published experiments, and random problems of the same kind.
 
-Problems of cross-attention with known answers: data of the published experiments, and random ones of the kind.
-
-Self-attention trained by three step rules at once: who turns first.
-
-Runs that the claims on descents look at: steps one by one, and the gradient flow in their stead far out.
-
-What claims of several families need: an answer or none, and a gradient by differences.
+Also what claims of several families need: steps of a descent, the gradient flow in their stead far out, a race of three
+step rules, the answer of a solver or None, and a gradient by differences.
 """
 
 from __future__ import annotations

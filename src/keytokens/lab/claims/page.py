@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
-
-from ...explain.html import FAIL, plain_page
+from ...explain.html import FAIL, escaped, plain_page, table
 from .claim import Verdict, Verdicts
 
 TITLE = "keytokens: theorems that run"
@@ -16,26 +14,19 @@ HEAD = ("claim", "instances", "counted", "worst excess", "allowed", "seconds", "
 
 
 def verdicts_page(verdicts: Verdicts) -> str:
-    head = "".join(f'<th scope="col"{_number(k)}>{name}</th>' for k, name in enumerate(HEAD))
-    rows = "".join(map(_row, verdicts))
-    table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
+    """A page with a row for each claim."""
     parts = [
         f"<h1>{TITLE}</h1>",
         f'<p class="kt-intro">{INTRO}</p>',
-        f'<p class="kt-proof">{html.escape(verdicts.summary)}.</p>',
-        f'<article><div class="kt-scroll">{table}</div></article>',
+        f'<p class="kt-proof">{escaped(verdicts.summary)}.</p>',
+        f'<article><div class="kt-scroll">{table(HEAD, list(map(_row, verdicts)))}</div></article>',
     ]
-    return plain_page(TITLE, "\n".join(parts))
+    return plain_page(TITLE, "<main>\n" + "\n".join(parts) + "\n</main>")
 
 
-def _number(column: int) -> str:
-    return ' class="kt-num"' if column else ""
-
-
-def _row(v: Verdict) -> str:
+def _row(v: Verdict) -> tuple[str, ...]:
     worst = f"{v.worst_excess:.2e}" if v.hypotheses_met else "–"
     numbers = (str(v.instances), str(v.hypotheses_met), worst, f"{v.tolerance:.1e}", f"{v.seconds:.2f}")
-    said = "holds" if v.sentence == "holds" else html.escape(v.sentence)
-    cells = [*numbers, said if v.holds else f"{FAIL} {said}"]
-    name = f'<b>{html.escape(v.id)}</b> {html.escape(v.says)} <span class="kt-soft">{html.escape(v.source)}</span>'
-    return f"<tr><td>{name}</td>" + "".join(f'<td class="kt-num">{cell}</td>' for cell in cells) + "</tr>\n"
+    said = "holds" if v.sentence == "holds" else escaped(v.sentence)
+    name = f'<b>{escaped(v.id)}</b> {escaped(v.says)} <span class="kt-soft">{escaped(v.source)}</span>'
+    return name, *numbers, said if v.holds else f"{FAIL} {said}"

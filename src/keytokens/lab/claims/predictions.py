@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,14 @@ from ...model.attention import Parameters, evaluate, scores
 from ...model.blocks import Block
 from ...model.embeddings import embed
 from ...model.losses import Logistic
-from ...proof.occurrences import Counts, phi
+from ...model.weighting import weighting
 from ...proof.phrase import Sentence
 from ...proof.ranges import drop
 from ...proof.tokens import flip, sufficient
 from ...proof.votes import Ballot
 from ...proof.words import flip_words
 from ..problems.embeddings import pull_back
-from .claim import Claim, Counter, Hypothesis
+from .claim import Counter, Hypothesis, claim
 
 Array = NDArray[Any]
 HERE = "keytokens"
@@ -80,20 +80,6 @@ def _embedded(rng: np.random.Generator) -> Embedded:
         E[0] -= 700 * p / (p @ p)
         sequences[0] = 0
     return Embedded(sequences, y, E, p, v, rng.normal(size=d) if rng.random() < 0.5 else None)
-
-
-def _two_scalars(one: Embedded) -> float:
-    """Differences of f (also after `embed`), of the loss, and of its gradient."""
-    C, where = one.counts, (one.E, one.p, one.v)
-    truth, loss, n = one.logits(*where), one.loss(*where), len(one.y)
-    found = evaluate(Block.of(C), one.y, np.ones(n), Logistic(), one.theta)
-    gradient = pull_back(found, one.E, one.p, one.v[None])
-    return max(
-        _off(scores(C, one.theta)[0], truth),
-        _off(embed(one.theta, 4).scores(C), truth),
-        _off(found.loss, loss),
-        *(_slope_off(one, k, slope) for k, slope in enumerate(gradient)),
-    )
 
 
 def _off(found: Any, truth: Any) -> float:
@@ -201,50 +187,6 @@ def _two_heads(broken: str) -> Page:
     raise AssertionError("no document with two heads misleads")
 
 
-def _sufficient(page: Page) -> float:
-    """By how much the size is off, and 1 for a set that does not do what it says."""
-    found = sufficient(page.ballot)
-    held = np.array(found.indices, int)
-    wrong = [not page.keeps_label(held), len(held) != found.size]
-    if found.status == "subset-minimal":
-        least = 0 if page.sink else 1
-        wrong += [page.keeps_label(np.delete(held, i)) for i in range(len(held)) if len(held) > least]
-    between = max(found.lower - page.fewest_kept, page.fewest_kept - found.size)
-    return float(max(between, found.size - page.fewest_kept if found.status == "minimum" else 0, *wrong))
-
-
-def _flip(page: Page) -> float:
-    found = flip(page.ballot)
-    if found.status == "none" or page.fewest_deleted is None:
-        return float((found.status == "none") != (page.fewest_deleted is None))
-    rest = np.ones(page.tokens, int)
-    rest[list(found.indices)] = 0
-    after = int(page.labels[int(rest @ (1 << np.arange(page.tokens)))])
-    return float(max(abs(found.size - page.fewest_deleted), after in (page.label, -1), after != found.label_after))
-
-
-def _contributions(page: Page) -> float:
-    """Contributions sum to f; deleting s moves f by Q_s (f - value_s)/(1 - Q_s)."""
-    weight, values = page.weights[0].astype(float), page.values.astype(float)
-    theta = Parameters(np.log(weight), (values - page.intercepts).T, page.intercepts.astype(float), np.zeros(1))
-    if page.sink:
-        theta = Parameters(theta.a, theta.B, theta.c, theta.empty, math.log(page.sink))
-    everything = np.ones((1, page.tokens))
-    f = scores(sparse.csr_matrix(everything), theta)[:, 0]
-    total = weight.sum() + page.sink
-    Q = weight / total
-    parts = Q @ values + page.sink / total * page.intercepts
-    worst = float(np.abs(parts - f).max())
-    for s in range(page.tokens if page.tokens > 1 or page.sink else 0):
-        rest = everything.copy()
-        rest[0, s] = 0
-        left = sparse.csr_matrix(rest)
-        left.eliminate_zeros()
-        moved = scores(left, theta)[:, 0] - f
-        worst = max(worst, float(np.abs(moved - Q[s] * (f - values[s]) / (1 - Q[s])).max()))
-    return worst
-
-
 @dataclass(frozen=True, eq=False)
 class Kept:
     """A document and some of its tokens."""
@@ -257,37 +199,6 @@ def _kept(rng: np.random.Generator) -> Kept:
     page = _page(rng)
     size = int(rng.integers(1, page.tokens + 1))
     return Kept(page, rng.permutation(page.tokens)[:size])
-
-
-def _drop_bound(one: Kept) -> float:
-    """f - f_K = delta (f_rest - f_K), and no sub-document that holds K is further from f_K than the bound."""
-    page, held = one.page, one.held
-    found = drop(page.ballot, held)
-    margin = page.values[:, [page.label]] - np.delete(page.values, page.label, axis=1)
-    base = page.intercepts[page.label] - np.delete(page.intercepts, page.label)
-    weight = page.weights[0].astype(float)
-
-    def mean(rows: Array, sink: float) -> Array:
-        return (rows @ (weight[:, None] * margin) + sink * base) / (rows @ weight + sink)[:, None]
-
-    inside = page.kept[(page.kept[:, held] == 1).all(axis=1)]
-    alone = np.isin(np.arange(page.tokens), held)[None].astype(int)
-    f, f_K = mean(page.kept[-1:], page.sink)[0], mean(alone, page.sink)[0]
-    delta = 1 - (alone[0] @ weight + page.sink) / (weight.sum() + page.sink)
-    rest = 1 - alone
-    f_rest = mean(rest, 0)[0] if rest.any() else f_K
-    far = np.abs(mean(inside, page.sink) - f_K).max(axis=0)
-    spread = np.ptp(np.vstack([margin, base] if page.sink else [margin]), axis=0)
-    return float(
-        max(
-            np.abs(f - f_K - delta * (f_rest - f_K)).max(),
-            abs(found.delta - delta),
-            np.abs(found.whole - f).max(),
-            np.abs(found.kept - f_K).max(),
-            (far - found.bound).max(),
-            (found.bound - delta * spread).max(),
-        )
-    )
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -310,7 +221,7 @@ class Line:
         left = np.zeros(len(self.weight), int)
         for first, size, token in self.ngrams:
             left[token] += kept[first : first + size].all()
-        W = self.weight * phi(left, cast(Counts, self.counts))
+        W = self.weight * weighting(self.counts)(left)
         if not left.any() and not self.sink:
             return -1
         votes = W @ self.values + self.sink * self.intercepts
@@ -326,10 +237,10 @@ class Line:
     @property
     def sentence(self) -> Sentence:
         first, size, token = self.ngrams.T.astype(np.intp)
-        W = self.weight * phi(np.bincount(token, minlength=len(self.weight)), cast(Counts, self.counts))
+        W = self.weight * weighting(self.counts)(np.bincount(token, minlength=len(self.weight)))
         sink = math.log(self.sink) if self.sink else -math.inf
         ballot = Ballot.of(np.log(W), self.values, self.label(np.ones(self.length, bool)), sink, self.intercepts)
-        return Sentence(self.length, first, size, token, ballot, cast(Counts, self.counts))
+        return Sentence(self.length, first, size, token, ballot, self.counts)
 
 
 def _line(rng: np.random.Generator, counts: str = "raw") -> Line:
@@ -361,6 +272,120 @@ def _binary_line() -> Line:
     raise AssertionError("binary counts were never in the way")
 
 
+_ONE_HEAD: Hypothesis[Page] = Hypothesis("one attention head for all classes", lambda page: len(page.weights) == 1)
+_RAW: Hypothesis[Line] = Hypothesis("raw counts: every occurrence counts for itself", lambda line: line.counts == "raw")
+
+
+@claim(
+    "kt.two-scalars",
+    says="softmax(p'E_X')E_X v, its gradient included, depends on the embeddings only through a = E p and b = E v; "
+    "and every pair (a, b) comes from some embeddings.",
+    source=HERE,
+    tolerance=1e-10,
+    draw=_embedded,
+    seeds=60,
+)
+def _two_scalars(one: Embedded) -> float:
+    """Differences of f (also after `embed`), of the loss, and of its gradient."""
+    C, where = one.counts, (one.E, one.p, one.v)
+    truth, loss, n = one.logits(*where), one.loss(*where), len(one.y)
+    found = evaluate(Block.of(C), one.y, np.ones(n), Logistic(), one.theta)
+    gradient = pull_back(found, one.E, one.p, one.v[None])
+    return max(
+        _off(scores(C, one.theta)[0], truth),
+        _off(embed(one.theta, 4).scores(C), truth),
+        _off(found.loss, loss),
+        *(_slope_off(one, k, slope) for k, slope in enumerate(gradient)),
+    )
+
+
+@claim(
+    "kt.contributions",
+    says="Attention times value, summed over the tokens and the sink, is f, intercept included; deleting a token s "
+    "moves f by Q_s (f - value_s)/(1 - Q_s).",
+    source=HERE,
+    hypotheses=(_ONE_HEAD,),
+    tolerance=1e-12,
+    draw=_page,
+    seeds=60,
+)
+def _contributions(page: Page) -> float:
+    """Contributions sum to f; deleting s moves f by Q_s (f - value_s)/(1 - Q_s)."""
+    weight, values = page.weights[0].astype(float), page.values.astype(float)
+    theta = Parameters(np.log(weight), (values - page.intercepts).T, page.intercepts.astype(float), np.zeros(1))
+    if page.sink:
+        theta = Parameters(theta.a, theta.B, theta.c, theta.empty, math.log(page.sink))
+    everything = np.ones((1, page.tokens))
+    f = scores(sparse.csr_matrix(everything), theta)[:, 0]
+    total = weight.sum() + page.sink
+    Q = weight / total
+    parts = Q @ values + page.sink / total * page.intercepts
+    worst = float(np.abs(parts - f).max())
+    for s in range(page.tokens if page.tokens > 1 or page.sink else 0):
+        rest = everything.copy()
+        rest[0, s] = 0
+        left = sparse.csr_matrix(rest)
+        left.eliminate_zeros()
+        moved = scores(left, theta)[:, 0] - f
+        worst = max(worst, float(np.abs(moved - Q[s] * (f - values[s]) / (1 - Q[s])).max()))
+    return worst
+
+
+@claim(
+    "kt.sufficient",
+    says="The sufficient set fixes the label against every deletion; for two classes no smaller set does, for more "
+    "classes none of its tokens can go and no set below the stated bound does.",
+    source=HERE,
+    hypotheses=(_ONE_HEAD,),
+    tolerance=0.0,
+    draw=_page,
+    seeds=60,
+    counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("sufficient")),),
+)
+def _sufficient(page: Page) -> float:
+    """By how much the size is off, and 1 for a set that does not do what it says."""
+    found = sufficient(page.ballot)
+    held = np.array(found.indices, int)
+    wrong = [not page.keeps_label(held), len(held) != found.size]
+    if found.status == "subset-minimal":
+        least = 0 if page.sink else 1
+        wrong += [page.keeps_label(np.delete(held, i)) for i in range(len(held)) if len(held) > least]
+    between = max(found.lower - page.fewest_kept, page.fewest_kept - found.size)
+    return float(max(between, found.size - page.fewest_kept if found.status == "minimum" else 0, *wrong))
+
+
+@claim(
+    "kt.flip",
+    says="Deleting the flip set changes the label to the one that is stated, and no smaller deletion that leaves a "
+    "token changes it, for any number of classes.",
+    source=HERE,
+    hypotheses=(_ONE_HEAD,),
+    tolerance=0.0,
+    draw=_page,
+    seeds=60,
+    counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("flip")),),
+)
+def _flip(page: Page) -> float:
+    found = flip(page.ballot)
+    if found.status == "none" or page.fewest_deleted is None:
+        return float((found.status == "none") != (page.fewest_deleted is None))
+    rest = np.ones(page.tokens, int)
+    rest[list(found.indices)] = 0
+    after = int(page.labels[int(rest @ (1 << np.arange(page.tokens)))])
+    return float(max(abs(found.size - page.fewest_deleted), after in (page.label, -1), after != found.label_after))
+
+
+@claim(
+    "kt.flip-words",
+    says="With raw counts the fewest words whose masking changes the label are found exactly, n-grams and several "
+    "classes included.",
+    source=HERE,
+    hypotheses=(_RAW,),
+    tolerance=0.0,
+    draw=_line,
+    seeds=40,
+    counters=(Counter("binary counts", _RAW.says, _binary_line),),
+)
 def _flip_words(line: Line) -> float:
     found = flip_words(line.sentence)
     if found.status == "none" or line.fewest_masked is None:
@@ -371,76 +396,42 @@ def _flip_words(line: Line) -> float:
     return float(max(abs(found.size - line.fewest_masked), not changed, found.status != "minimum"))
 
 
-_ONE_HEAD: Hypothesis[Page] = Hypothesis("one attention head for all classes", lambda page: len(page.weights) == 1)
-_RAW: Hypothesis[Line] = Hypothesis("raw counts: every occurrence counts for itself", lambda line: line.counts == "raw")
-
-CLAIMS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="kt.two-scalars",
-        says="softmax(p'E_X')E_X v, its gradient included, depends on the embeddings only through a = E p and b = E v; "
-        "and every pair (a, b) comes from some embeddings.",
-        source=HERE,
-        excess=_two_scalars,
-        tolerance=1e-10,
-        draw=_embedded,
-        seeds=60,
-    ),
-    Claim(
-        id="kt.contributions",
-        says="Attention times value, summed over the tokens and the sink, is f, intercept included; deleting a token s "
-        "moves f by Q_s (f - value_s)/(1 - Q_s).",
-        source=HERE,
-        hypotheses=(_ONE_HEAD,),
-        excess=_contributions,
-        tolerance=1e-12,
-        draw=_page,
-        seeds=60,
-    ),
-    Claim(
-        id="kt.sufficient",
-        says="The sufficient set fixes the label against every deletion; for two classes no smaller set does, for more "
-        "classes none of its tokens can go and no set below the stated bound does.",
-        source=HERE,
-        hypotheses=(_ONE_HEAD,),
-        excess=_sufficient,
-        tolerance=0.0,
-        draw=_page,
-        seeds=60,
-        counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("sufficient")),),
-    ),
-    Claim(
-        id="kt.flip",
-        says="Deleting the flip set changes the label to the one that is stated, and no smaller deletion that leaves a "
-        "token changes it, for any number of classes.",
-        source=HERE,
-        hypotheses=(_ONE_HEAD,),
-        excess=_flip,
-        tolerance=0.0,
-        draw=_page,
-        seeds=60,
-        counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("flip")),),
-    ),
-    Claim(
-        id="kt.flip-words",
-        says="With raw counts the fewest words whose masking changes the label are found exactly, n-grams and several "
-        "classes included.",
-        source=HERE,
-        hypotheses=(_RAW,),
-        excess=_flip_words,
-        tolerance=0.0,
-        draw=_line,
-        seeds=40,
-        counters=(Counter("binary counts", _RAW.says, _binary_line),),
-    ),
-    Claim(
-        id="kt.drop-bound",
-        says="With attention delta outside a set K, f - f_K = delta (f_rest - f_K); so no sub-document that holds K is "
-        "further from f_K than delta times the spread of the values.",
-        source=HERE,
-        hypotheses=(Hypothesis("at least one token is kept", lambda one: len(one.held) > 0),),
-        excess=_drop_bound,
-        tolerance=1e-12,
-        draw=_kept,
-        seeds=60,
-    ),
+@claim(
+    "kt.drop-bound",
+    says="With attention delta outside a set K, f - f_K = delta (f_rest - f_K); so no sub-document that holds K is "
+    "further from f_K than delta times the spread of the values.",
+    source=HERE,
+    hypotheses=(Hypothesis("at least one token is kept", lambda one: len(one.held) > 0),),
+    tolerance=1e-12,
+    draw=_kept,
+    seeds=60,
 )
+def _drop_bound(one: Kept) -> float:
+    """f - f_K = delta (f_rest - f_K), and no sub-document that holds K is further from f_K than the bound."""
+    page, held = one.page, one.held
+    found = drop(page.ballot, held)
+    margin = page.values[:, [page.label]] - np.delete(page.values, page.label, axis=1)
+    base = page.intercepts[page.label] - np.delete(page.intercepts, page.label)
+    weight = page.weights[0].astype(float)
+
+    def mean(rows: Array, sink: float) -> Array:
+        return (rows @ (weight[:, None] * margin) + sink * base) / (rows @ weight + sink)[:, None]
+
+    inside = page.kept[(page.kept[:, held] == 1).all(axis=1)]
+    alone = np.isin(np.arange(page.tokens), held)[None].astype(int)
+    f, f_K = mean(page.kept[-1:], page.sink)[0], mean(alone, page.sink)[0]
+    delta = 1 - (alone[0] @ weight + page.sink) / (weight.sum() + page.sink)
+    rest = 1 - alone
+    f_rest = mean(rest, 0)[0] if rest.any() else f_K
+    far = np.abs(mean(inside, page.sink) - f_K).max(axis=0)
+    spread = np.ptp(np.vstack([margin, base] if page.sink else [margin]), axis=0)
+    return float(
+        max(
+            np.abs(f - f_K - delta * (f_rest - f_K)).max(),
+            abs(found.delta - delta),
+            np.abs(found.whole - f).max(),
+            np.abs(found.kept - f_K).max(),
+            (far - found.bound).max(),
+            (found.bound - delta * spread).max(),
+        )
+    )

@@ -21,10 +21,11 @@ from scipy.stats import t as student
 
 from ...base.checks import check_number
 from ...base.errors import refusal
+from ...model.ragged import Vector
 from ...training.loop import run
 from ..descent.steps import Descent, Point, Step
 from ..problems.geometry import misalignment
-from ..problems.selection_loss import Problem, Reading, Vector
+from ..problems.selection_loss import Problem, Reading
 from .max_margin.assumptions import log_missed
 
 BLOCKS = 8

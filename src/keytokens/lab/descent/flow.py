@@ -14,8 +14,9 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from ...base.checks import check_number
+from ...model.ragged import Vector
 from ...training.loop import Outcome, Status, run
-from ..problems.selection_loss import Blocks, Problem, Vector
+from ..problems.selection_loss import Blocks, Problem
 from .steps import Point, blocks_of, check_problem
 
 

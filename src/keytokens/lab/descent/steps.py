@@ -9,7 +9,7 @@ Polyak(cap)        (L - L*) / |g|       at most `cap`; grows faster than any con
 
 `eta` is a number or a function of the step number t = 1, 2, ...
 
-Mirror descent on attention in the geometry of |.|_q: steps are made on sign(W) |W|^(q-1), then mapped back.
+Mirror descent makes its steps on the mirror of a block in the geometry of |.|_q, then maps back:
 
 y = sign(W) |W|^(q-1)        the mirror of a block, from which W = sign(y) |y|^(1/(q-1))
 y <- y - length g/|g|_r      r = q/(q-1): lengths are those of the dual norm, so Plain(eta) is y - eta g
@@ -31,10 +31,11 @@ import numpy as np
 
 from ...base.checks import check_number, floats
 from ...base.errors import refusal
+from ...model.ragged import Vector
 from ...training.loop import Status
 from ..problems.geometry import check_exponent, conjugate, mirror, norm
 from ..problems.losses import Scaled, log_abs
-from ..problems.selection_loss import Blocks, Problem, Reading, Vector
+from ..problems.selection_loss import Blocks, Problem, Reading
 
 Schedule = float | Callable[[int], float]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ...base.checks import array_of, check_number
 from ...base.errors import refusal
-from ...model.ragged import indices
-from ..problems.selection_loss import Index, Vector
+from ...model.ragged import Index, Vector, indices
 from .steps import Point
 
 

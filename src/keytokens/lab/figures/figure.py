@@ -1,4 +1,4 @@
-"""A figure as an object: a table that is computed, a drawing of the table, and checks of its numbers."""
+"""What a figure is: tables that are computed, a drawing of them, and checks of their numbers."""
 
 from __future__ import annotations
 
@@ -56,6 +56,20 @@ class Check:
         digits = len(expected.partition(".")[2])
         return cls(name, measured, float(expected), 0.6 * 10.0**-digits, source, note)
 
+    @classmethod
+    def at_least(
+        cls, name: str, measured: float, bound: float, source: str, note: str = "", tolerance: float = 0
+    ) -> Check:
+        """No smaller than a bound."""
+        return cls(name, measured, bound, tolerance, source, note, Rule.AT_LEAST)
+
+    @classmethod
+    def at_most(
+        cls, name: str, measured: float, bound: float, source: str, note: str = "", tolerance: float = 0
+    ) -> Check:
+        """No larger than a bound."""
+        return cls(name, measured, bound, tolerance, source, note, Rule.AT_MOST)
+
     @property
     def passed(self) -> bool:
         """
@@ -104,15 +118,61 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One figure; a file of its own in this package."""
+    """One figure, as `figure` registers it."""
 
     name: str
     title: str
-    caption: str  # in our words: what a paper says as the paper's, what is found here as ours
-    compute: Callable[[bool], Tables]  # True asks for a small version that takes a second or two
+    caption: str
+    compute: Callable[[bool], Tables]
     draw: Callable[[Tables], Drawing]
     checks: Callable[[Tables], Sequence[Check]]
-    full: Callable[[], Tables] | None = None  # the published size, where `compute` takes a sample of it
+    full: Callable[[], Tables] | None = None
+
+
+REGISTRY: list[Figure] = []  # in the order of the page
+
+
+def figure(
+    name: str,
+    *,
+    title: str,
+    compute: Callable[[bool], Tables],
+    checks: Callable[[Tables], Sequence[Check]],
+    full: Callable[[], Tables] | None = None,
+    caption: str | None = None,
+) -> Callable[[Callable[[Tables], Drawing]], Callable[[Tables], Drawing]]:
+    """Register the function that draws a figure. Its docstring is the caption, unless one is given.
+
+    Parameters
+    ----------
+    name : str
+        What is typed, `keytokens figure NAME`; the names of its files begin with it.
+    title : str
+        One line.
+    compute : callable
+        Takes `small` and returns tables by name, with all that is drawn or checked: no clock, no unseeded random
+        numbers, no download. `small` asks for a version for the tests, with fewer trials or steps; a figure that takes
+        a second or two may ignore it.
+    checks : callable
+        Takes the tables and returns the list of :class:`Check`.
+    full : callable, optional
+        Returns the tables in the published size, where that takes longer than two minutes and `compute` takes a sample.
+    caption : str, optional
+        A few sentences in our own words: what a paper states as the paper's, what was found here as ours.
+
+    Returns
+    -------
+    callable
+        A decorator of a function that takes the tables and returns a matplotlib Figure.
+    """
+
+    def register(draw: Callable[[Tables], Drawing]) -> Callable[[Tables], Drawing]:
+        said = " ".join((caption or draw.__doc__ or "").split())
+        made = Figure(name=name, title=title, caption=said, compute=compute, draw=draw, checks=checks, full=full)
+        REGISTRY.append(made)
+        return draw
+
+    return register
 
 
 def numbered_notes(checks: Sequence[Check]) -> list[str]:
@@ -121,15 +181,17 @@ def numbered_notes(checks: Sequence[Check]) -> list[str]:
 
 
 def table(**columns: Any) -> Table:
-    """Columns as arrays of one length.
+    """Columns as arrays of one length; a single value is repeated.
 
-    >>> table(t=[0, 1], norm=[0.0, 0.5])["norm"].tolist()
-    [0.0, 0.5]
+    >>> table(t=[0, 1], norm=[0.0, 0.5], rule="plain")["rule"].tolist()
+    ['plain', 'plain']
     """
     arrays = {name: np.asarray(column) for name, column in columns.items()}
-    if len({array.shape for array in arrays.values()}) > 1:
+    shapes = {array.shape for array in arrays.values() if array.ndim} or {(1,)}
+    if len(shapes) > 1:
         raise ValueError(f"columns of different shapes: { {name: a.shape for name, a in arrays.items()} }")
-    return arrays
+    (shape,) = shapes
+    return {name: array if array.ndim else np.full(shape, array) for name, array in arrays.items()}
 
 
 def csv_bytes(columns: Table) -> bytes:

@@ -1,8 +1,9 @@
-"""What Figs 3(a) to 3(c) share: head and attention trained together on three inputs."""
+"""Figures 3(a) to 3(c) of the max-margin paper: head and attention trained together on three inputs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +16,9 @@ from ..problems.selection_loss import JointProblem
 from ..svm.problem import MarginProblem
 from ..svm.sets import label_svm, relaxed_problem
 from ..svm.solver import solve
-from .figure import Table, Tables, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, Style, plane, ray, sheet, tokens, walk
-from .tables import states
+from .figure import CODE, OURS, Check, Table, Tables, figure, table
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, plane, ray, sheet, tokens, walk
+from .tables import cosine, states, value_at
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -74,6 +75,11 @@ def path_angles(problem: JointProblem, balls: list[tuple[float, float]], starts:
     return table(r=[r for r, _ in balls], R=[R for _, R in balls], degrees=found)
 
 
+def _cos(run: Table, t: int, target: Sequence[float] | Vector) -> float:
+    """Between p at a step and a target."""
+    return cosine(np.array([value_at(run, t, "p1"), value_at(run, t, "p2")]), target)
+
+
 def draw_joint(
     tables: Tables, third: tuple[float, float], lines: list[tuple[float, str, Style]], place: tuple[float, float]
 ) -> Drawing:
@@ -93,30 +99,184 @@ def draw_joint(
     walk(left, run["v1"][early], run["v2"][early], Style(ORANGE, "-", "s"), "v")
     names = [f"({x:g}, {y:g})" for x, y in ((1, 1), (1, -1), third)]
     places = [(8.0, 3.0), place, (-16.0, 7.0)]
-    tokens(left, _keys(third), [name.replace("-", "−") for name in names], places)
+    tokens(left, np.array([(1.0, 1.0), (1.0, -1.0), third]), [name.replace("-", "−") for name in names], places)
     plane(left, (-1.6, -2.4), (6.2, 5.2))
-    left.set_xlabel("first coordinate")
-    left.set_ylabel("second coordinate")
+    left.set(xlabel="first coordinate", ylabel="second coordinate")
     left.legend(loc="upper right")
     late = run["t"] >= 20
-    norm = {name: np.hypot(one["p1"], one["p2"])[late] for name, one in (("run", run), ("floor", floor))}
-    right.semilogx(norm["run"], run["degrees"][late], color=BLUE, label="descent, exact")
-    stop = {"marker": "X", "markevery": [-1], "markersize": 8}
-    right.semilogx(
-        norm["floor"], floor["degrees"][late], color=RED, linestyle="-.", **stop, label="with a floor: stops"
-    )
+    exact: Any = {"color": BLUE, "label": "descent, exact"}
+    stop: Any = {"color": RED, "linestyle": "-.", "marker": "X", "markevery": [-1], "markersize": 8}
+    for one, look in ((run, exact), (floor, {**stop, "label": "with a floor: stops"})):
+        right.semilogx(np.hypot(one["p1"], one["p2"])[late], one["degrees"][late], **look)
     square = path["r"] == path["R"]
-    right.plot(
-        path["R"][square], path["degrees"][square], "D", color=GREEN, markersize=6, label="best for |v|, |p| ≤ R"
-    )
-    if (~square).any():
-        right.plot(
-            path["R"][~square], path["degrees"][~square], "P", color=GREY, markersize=7, label="other bounds of |v|"
-        )
-    right.set_xlabel("|p|")
-    right.set_ylabel("angle of p, degrees")
+    best: Any = {"color": GREEN, "markersize": 6, "label": "best for |v|, |p| ≤ R"}
+    other: Any = {"color": GREY, "markersize": 7, "label": "other bounds of |v|"}
+    for some, mark, look in ((square, "D", best), (~square, "P", other)):
+        if some.any():
+            right.plot(path["R"][some], path["degrees"][some], mark, **look)
+    right.set(xlabel="|p|", ylabel="angle of p, degrees")
     return drawing
 
 
-def _keys(third: tuple[float, float]) -> Vector:
-    return np.array([(1.0, 1.0), (1.0, -1.0), third])
+THIRD_3A = (0.5, 1.0)
+TARGET = angle([4.0, 1.0])
+
+FLOOR_3A = """\
+13.5° at 1,000 steps is the value with the floors of published code (1e-9 for v, 1e-19 for p), which stop the run at \
+|p| = 35; without a floor it is 13.84°. Both are on the way to 14.04°."""
+BALLS_3A = [(5.0, 5.0), (10.0, 10.0), (30.0, 30.0)]
+
+
+def compute_3a(small: bool) -> Tables:
+    """Fig 3(a): head and attention trained together, every input a support vector."""
+    return tables_of(THIRD_3A, BALLS_3A, small)
+
+
+def checks_3a(tables: Tables) -> list[Check]:
+    run, floor, path, answer = (tables[name] for name in ("run", "floor", "path", "answer"))
+    return [
+        Check("v_mm, second coordinate", answer["y"][0], 1, 1e-9, OURS),
+        Check("label margins, largest − least", answer["y"][3] - answer["x"][3], 0, 1e-9, OURS),
+        Check.printed("half of |p_mm|²", (answer["x"][1] ** 2 + answer["y"][1] ** 2) / 2, "0.94444", CODE),
+        Check("p_relaxed − p_mm, first coordinate", answer["x"][2] - answer["x"][1], 0, 1e-9, OURS),
+        Check.printed("angle of p_mm, degrees", angle([answer["x"][1], answer["y"][1]]), "14.04", OURS),
+        Check.printed("cos(p, p_mm) after 200 steps", _cos(floor, 200, [4.0, 1.0]), "0.9998", OURS),
+        Check.printed("angle of p after 200 steps", value_at(run, 200, "degrees"), "13.0", OURS),
+        Check.printed("angle of p after 1,000 steps", value_at(run, 1000, "degrees"), "13.84", OURS, FLOOR_3A),
+        Check.printed("... with the published floors", value_at(floor, 1000, "degrees"), "13.5", OURS, FLOOR_3A),
+        *(
+            Check.printed(f"angle of the minimum over |v|, |p| ≤ {R:g}", measured, expected, OURS)
+            for (_, R), measured, expected in zip(BALLS_3A, path["degrees"], ("11.82", "12.45", "13.43"), strict=True)
+        ),
+    ]
+
+
+@figure(
+    "3a",
+    title="Head and attention together: both take their max-margin directions",
+    compute=compute_3a,
+    checks=checks_3a,
+)
+def draw_3a(tables: Tables) -> Drawing:
+    """Three inputs, each with a zero token and the star shown; head v and attention p start at (−1, 0) and (0, −1)
+    and are trained together with steps of length 0.1. All three label margins are equal, so every input is a
+    support vector; the paper then predicts, for the minimum over growing balls, the max-margin directions of both:
+    straight up for v, (4, 1) for p. Left: the first steps, a marker every ten. Right (ours): the angle of p creeps
+    up to 14.04°, for descent as for the minimum over |v| ≤ R, |p| ≤ R (diamonds). With the floors of published code
+    descent stops at |p| = 35.
+    """
+    drawing = draw_joint(
+        tables, THIRD_3A, [(TARGET, "max-margin direction of p", Style(BLACK, "--", ""))], (-14.0, 8.0)
+    )
+    right = drawing.axes[1]
+    right.set_ylim(6, 15)
+    right.legend(loc="lower right")
+    return drawing
+
+
+THIRD_3B = (0.5, 1.5)
+RELAXED, TIGHT = np.array([1.0, 0.0]), np.array([1.25, 0.25])
+
+FLOOR_3B = """\
+0.9992 at 1,000 steps is the value with the floors of published code (1e-9 for v, 1e-19 for p): they stop v before \
+p, the ratio |v|/|p| falls below 1, and p turns back. Without a floor it is 0.999995."""
+BALLS_3B = [(5.0, 5.0), (10.0, 10.0), (30.0, 30.0), (10.0, 30.0), (100.0, 30.0)]
+ANGLES = ("5.54", "2.76", "0.94", "8.0", "0.00")
+
+
+def compute_3b(small: bool) -> Tables:
+    """Fig 3(b): head and attention trained together, one input no support vector: the relaxed direction."""
+    return tables_of(THIRD_3B, BALLS_3B, small)
+
+
+def checks_3b(tables: Tables) -> list[Check]:
+    run, floor, path, answer = (tables[name] for name in ("run", "floor", "path", "answer"))
+    rho = np.degrees(np.arctan2(*_solved(1 / 3)))
+    bounds = [f"|v| ≤ {r:g}, |p| ≤ {R:g}" for r, R in BALLS_3B]
+    return [
+        Check("largest label margin", answer["y"][3], 1.5, 1e-9, OURS),
+        Check("relaxed p, first coordinate", answer["x"][2], 1, 1e-9, OURS),
+        Check("relaxed p, second coordinate", answer["y"][2], 0, 1e-9, OURS),
+        Check("p_mm, first coordinate", answer["x"][1], 1.25, 1e-9, OURS),
+        Check("p_mm, second coordinate", answer["y"][1], 0.25, 1e-9, OURS),
+        Check.printed("cos(p, relaxed) after 1,000 steps", _cos(run, 1000, RELAXED), "0.999995", OURS, FLOOR_3B),
+        Check.printed("cos(p, relaxed), floors, 200 steps", _cos(floor, 200, RELAXED), "0.9998", OURS),
+        Check.printed("cos(p, relaxed), floors, 1,000 steps", _cos(floor, 1000, RELAXED), "0.9992", OURS, FLOOR_3B),
+        Check.printed("cos(p, p_mm), floors, 200 steps", _cos(floor, 200, TIGHT), "0.984", OURS),
+        Check.printed("cos(p, p_mm), floors, 1,000 steps", _cos(floor, 1000, TIGHT), "0.988", OURS, FLOOR_3B),
+        *(
+            Check.printed(f"angle of the minimum over {names}", measured, expected, OURS)
+            for names, measured, expected in zip(bounds, path["degrees"], ANGLES, strict=True)
+        ),
+        Check.printed("predicted limit for |v|/|p| = 1/3, degrees", rho, "7.6", OURS),
+    ]
+
+
+def _solved(ratio: float) -> tuple[float, float]:
+    """sin and cos of the angle with cos - 5 sin = ratio."""
+    turn = np.arccos(ratio / np.sqrt(26)) - np.arctan(5)
+    return float(np.sin(turn)), float(np.cos(turn))
+
+
+@figure("3b", title="An input that is no support vector: the relaxed direction", compute=compute_3b, checks=checks_3b)
+def draw_3b(tables: Tables) -> Drawing:
+    """As Fig 3(a), with the third star farther up: its label margin is 1.5, it is no support vector, and the
+    paper's relaxed problem asks of it only to win, by any margin. Descent turns p to that relaxed direction (1, 0),
+    not to the max-margin direction of all three inputs (grey). Right (ours): the limit depends on how the bounds
+    grow. With |v| and |p| bounded alike it is the relaxed direction; where |v| is bounded by a third of |p| it lies
+    between the two (cross at R = 30, 8.0°; the leading exponents predict cos θ − 5 sin θ = 1/3, that is 7.6°, in
+    the limit).
+    """
+    lines = [
+        (0.0, "relaxed direction of p", Style(BLACK, "--", "")),
+        (angle(TIGHT), "max-margin direction of p", Style(GREY, (0, (1, 1)), "")),
+    ]
+    drawing = draw_joint(tables, THIRD_3B, lines, (6.0, -13.0))
+    right = drawing.axes[1]
+    right.set_ylim(-1.5, 20)
+    right.legend(loc="upper right")
+    return drawing
+
+
+EXPECTED = {
+    0: ("0.423", "0.525"),
+    7: ("0.3816", "0.602"),
+    20: ("0.526", "0.712"),
+    40: ("0.860", "0.962"),
+    60: ("0.967", "0.996"),
+    90: ("0.996", "0.9998"),
+}
+
+
+def compute_3c(small: bool) -> Tables:
+    """Fig 3(c): attention and probability during joint training."""
+    run = run_of(joint(THIRD_3A), PUBLISHED, 100)
+    return {"run": {name: run[name] for name in ("t", "attention", "probability")}}
+
+
+def checks_3c(tables: Tables) -> list[Check]:
+    run = tables["run"]
+    return [
+        Check("step with the least attention", run["t"][np.argmin(run["attention"])], 7, 0, OURS),
+        *(
+            Check.printed(f"{name} after {t} steps", value_at(run, t, name), value, OURS)
+            for t, both in EXPECTED.items()
+            for name, value in zip(("attention", "probability"), both, strict=True)
+        ),
+    ]
+
+
+@figure("3c", title="Head and attention together: who leads, who follows", compute=compute_3c, checks=checks_3c)
+def draw_3c(tables: Tables) -> Drawing:
+    """The run of Fig 3(a): attention on the tokens that will be selected, and the probability of the right labels,
+    both as means over the three inputs. Attention first falls, while the head still points the wrong way, to its
+    minimum after seven steps; then the head leads and the attention follows, and both go to 1.
+    """
+    drawing, (axes,) = sheet(1, 3.4)
+    run = tables["run"]
+    axes.plot(run["t"], run["attention"], **STYLES[0].all, markevery=10, label="attention on the selected tokens")
+    axes.plot(run["t"], run["probability"], **STYLES[1].all, markevery=10, label="probability of the labels")
+    axes.axhline(1, color="k", linewidth=0.8)
+    axes.set(xlabel="steps t", ylabel="mean over the inputs", ylim=(0.3, 1.05))
+    axes.legend(loc="lower right")
+    return drawing

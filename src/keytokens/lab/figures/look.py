@@ -1,6 +1,4 @@
-"""The two panels of the trained-embeddings paper: value and attention of tokens against their posterior difference.
-
-The look of every figure, and its pictures: readable in grey and for colour-blind readers, the same bytes each time.
+"""The look of every figure, and its pictures: readable in grey and for colour-blind readers, the same bytes each time.
 
 Nothing is said by colour alone: a line has a style or a marker too, an area a hatch. No `pyplot`, so no state is left
 behind; matplotlib itself is imported when the first figure is drawn.
@@ -16,71 +14,12 @@ import numpy as np
 
 from ...base.errors import MissingExtra
 from ...model.ragged import Vector
-from .figure import Tables
+from .figure import Table, Tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-
-def two_panels(delta: Vector, values: Vector, logits: Vector, frequency: Vector) -> Drawing:
-    drawing, (left, right) = sheet(2, 3.4)
-    cloud(left, delta, values, frequency, "value v·E")
-    dots = cloud(right, delta, logits, frequency, "attention logit p·E")
-    drawing.colorbar(dots, ax=right, label="log₁₀ frequency")
-    return drawing
-
-
-def cloud(
-    axes: Axes, delta: Vector, y: Vector, frequency: Vector, name: str, named: Sequence[tuple[int, str]] = ()
-) -> Any:
-    """Tokens as points, dark for rare ones; means by bins as a line; some with their names."""
-    dots = axes.scatter(delta, y, c=np.log10(frequency), s=7, cmap="viridis", alpha=0.75, linewidths=0)
-    edges = np.linspace(-1, 1, 13)
-    place = np.clip(np.searchsorted(edges, delta, side="right") - 1, 0, 11)
-    filled = [k for k in range(12) if (place == k).sum() >= 5]
-    middles = [(edges[k] + edges[k + 1]) / 2 for k in filled]
-    axes.plot(
-        middles,
-        [y[place == k].mean() for k in filled],
-        "-o",
-        color=BLACK,
-        markersize=3.5,
-        linewidth=1.2,
-        label="mean of a bin",
-    )
-    _name(axes, delta, y, named, rising=name.startswith("value"))
-    axes.set_xlabel("posterior difference of a token")
-    axes.set_ylabel(name)
-    axes.legend(loc="lower right" if name.startswith("value") else "lower left")
-    return dots
-
-
-def _name(axes: Axes, delta: Vector, y: Vector, named: Sequence[tuple[int, str]], rising: bool) -> None:
-    """Names in two columns where the cloud is not, each with a thin line to its point."""
-    if named and not rising:  # room above the cloud
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, high + 0.3 * (high - low))
-    places = {True: ((0.3, 0.2, "left"), (0.55, 0.96, "right")), False: ((0.22, 0.96, "left"), (0.78, 0.96, "right"))}
-    for (x, top, side), arm in zip(places[rising], (-1, 1), strict=True):
-        mine = sorted((one for one in named if delta[one[0]] * arm > 0), key=lambda one: -y[one[0]])
-        for row, (k, text) in enumerate(mine):
-            axes.annotate(
-                text,
-                (float(delta[k]), float(y[k])),
-                (x, top - 0.055 * row),
-                textcoords="axes fraction",
-                fontsize=7,
-                ha=side,
-                va="center",
-                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": GREY},
-                zorder=6,
-            )
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
 
 # Okabe and Ito's colours, told apart by all; their yellow is too pale for a line
 BLACK, ORANGE, SKY, GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
@@ -183,11 +122,7 @@ def sheet(columns: int = 1, height: float = 3.6, widths: tuple[float, ...] | Non
 
 def plane(axes: Axes, low: tuple[float, float], high: tuple[float, float], name: str = "p") -> None:
     """A panel with both axes alike, for vectors."""
-    axes.set_xlim(low[0], high[0])
-    axes.set_ylim(low[1], high[1])
-    axes.set_aspect("equal")
-    axes.set_xlabel(f"{name}₁")
-    axes.set_ylabel(f"{name}₂")
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel=f"{name}₁", ylabel=f"{name}₂")
 
 
 def ray(axes: Axes, direction: Vector, style: Style, label: str) -> None:
@@ -201,16 +136,8 @@ def ray(axes: Axes, direction: Vector, style: Style, label: str) -> None:
 def walk(axes: Axes, x: Vector, y: Vector, style: Style, label: str | None = None, every: int = 10) -> None:
     """A path with a marker every so many steps and a large one where it starts."""
     axes.plot(x, y, color=style.color, marker=style.marker, markevery=every, markersize=3.2, linewidth=1.1, label=label)
-    axes.plot(
-        x[:1],
-        y[:1],
-        color=style.color,
-        marker=style.marker,
-        markersize=7,
-        markeredgecolor="black",
-        markeredgewidth=0.7,
-        zorder=4,
-    )
+    start: Any = {"markersize": 7, "markeredgecolor": "black", "markeredgewidth": 0.7, "zorder": 4}
+    axes.plot(x[:1], y[:1], color=style.color, marker=style.marker, **start)
 
 
 def tokens(axes: Axes, keys: Vector, names: Sequence[str], places: Sequence[tuple[float, float]]) -> None:
@@ -242,3 +169,41 @@ def fading(count: int) -> list[tuple[float, float, float]]:
     from matplotlib import colormaps
 
     return [tuple(colormaps["viridis"](x)[:3]) for x in np.linspace(0.0, 0.85, count)]
+
+
+def cloud(axes: Axes, tokens: Table, column: str, name: str, named: Sequence[tuple[int, str]] = ()) -> Any:
+    """Tokens by posterior difference, dark for rare ones; means by bins as a line; some with their names."""
+    delta, y = tokens["delta"], tokens[column]
+    dots = axes.scatter(delta, y, c=np.log10(tokens["frequency"]), s=7, cmap="viridis", alpha=0.75, linewidths=0)
+    edges = np.linspace(-1, 1, 13)
+    place = np.clip(np.searchsorted(edges, delta, side="right") - 1, 0, 11)
+    filled = [k for k in range(12) if (place == k).sum() >= 5]
+    middles = [(edges[k] + edges[k + 1]) / 2 for k in filled]
+    line: Any = {"color": BLACK, "markersize": 3.5, "linewidth": 1.2, "label": "mean of a bin"}
+    axes.plot(middles, [y[place == k].mean() for k in filled], "-o", **line)
+    _name(axes, delta, y, named, rising=name.startswith("value"))
+    axes.set(xlabel="posterior difference of a token", ylabel=name)
+    axes.legend(loc="lower right" if name.startswith("value") else "lower left")
+    return dots
+
+
+def _name(axes: Axes, delta: Vector, y: Vector, named: Sequence[tuple[int, str]], rising: bool) -> None:
+    """Names in two columns where the cloud is not, each with a thin line to its point."""
+    if named and not rising:  # room above the cloud
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.3 * (high - low))
+    places = {True: ((0.3, 0.2, "left"), (0.55, 0.96, "right")), False: ((0.22, 0.96, "left"), (0.78, 0.96, "right"))}
+    for (x, top, side), arm in zip(places[rising], (-1, 1), strict=True):
+        mine = sorted((one for one in named if delta[one[0]] * arm > 0), key=lambda one: -y[one[0]])
+        for row, (k, text) in enumerate(mine):
+            axes.annotate(
+                text,
+                (float(delta[k]), float(y[k])),
+                (x, top - 0.055 * row),
+                textcoords="axes fraction",
+                fontsize=7,
+                ha=side,
+                va="center",
+                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": GREY},
+                zorder=6,
+            )

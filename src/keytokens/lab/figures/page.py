@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-import html
 from collections.abc import Sequence
 
-from ...explain.html import FAIL, plain_page
+from ...explain.html import FAIL, escaped, plain_page, table
+from . import Made
 from .figure import Check, numbered_notes
-from .gallery import Made
 from .look import DPI
 
 TITLE = "keytokens: figures that check themselves"
@@ -21,17 +20,17 @@ differ, a note says which is right."""
 def index_page(made: Sequence[Made]) -> str:
     """The figures one below the other, with a list of contents."""
     contents = "".join(
-        f'<li><a href="#{_name(one)}">{_name(one)}</a> {_escaped(one.figure.title)}{_mark(one.passed)}</li>\n'
+        f'<li><a href="#{_name(one)}">{_name(one)}</a> {escaped(one.figure.title)}{_mark(one.passed)}</li>\n'
         for one in made
     )
     parts = [
-        f"<h1>{_escaped(TITLE)}</h1>",
-        f'<p class="kt-intro">{_escaped(INTRO)}</p>',
-        f'<p class="kt-proof">{_escaped(summary(made))}</p>',
+        f"<h1>{escaped(TITLE)}</h1>",
+        f'<p class="kt-intro">{escaped(INTRO)}</p>',
+        f'<p class="kt-proof">{escaped(summary(made))}</p>',
         f'<ul class="kt-list">\n{contents}</ul>',
         *map(_article, made),
     ]
-    return plain_page(TITLE, "\n".join(parts))
+    return plain_page(TITLE, "<main>\n" + "\n".join(parts) + "\n</main>", allow="img-src data:")
 
 
 def summary(made: Sequence[Made]) -> str:
@@ -50,14 +49,14 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _article(made: Made) -> str:
-    name, title = _name(made), _escaped(made.figure.title)
-    files = ", ".join(f'<a href="{_escaped(file)}">{_escaped(file)}</a>' for file in made.files)
+    name, title = _name(made), escaped(made.figure.title)
+    files = ", ".join(f'<a href="{escaped(file)}">{escaped(file)}</a>' for file in made.files)
     return f"""<article id="{name}">
 <h2>{name}. {title}</h2>
 {_picture(made)}
-<p class="kt-intro">{_escaped(made.figure.caption)}</p>
+<p class="kt-intro">{escaped(made.figure.caption)}</p>
 <p class="kt-soft">{files}</p>
-<details open><summary>{_escaped(summary([made]).partition(", ")[2])}</summary>
+<details open><summary>{escaped(summary([made]).partition(", ")[2])}</summary>
 {_checks(made.checks)}
 </details>
 </article>"""
@@ -68,29 +67,24 @@ def _picture(made: Made) -> str:
     # the first chunk of a PNG holds width and height; on the screen an inch has 96 dots
     width, height = (round(int.from_bytes(png[at : at + 4], "big") * 96 / DPI) for at in (16, 20))
     data = base64.b64encode(png).decode("ascii")
-    alt = _escaped(f"{made.figure.title}. {made.figure.caption}")
+    alt = escaped(f"{made.figure.title}. {made.figure.caption}")
     return f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" alt="{alt}">'
 
 
 def _checks(checks: Sequence[Check]) -> str:
     notes = numbered_notes(checks)
-    rows = "".join(
-        "<tr>"
-        f"<td>{_escaped(check.name)}{f' [{notes.index(check.note) + 1}]' if check.note else ''}</td>"
-        f'<td class="kt-num">{_escaped(check.seen)}</td>'
-        f'<td class="kt-num">{_escaped(check.wanted)}</td>'
-        f'<td class="kt-num">{_escaped(check.source)}</td>'
-        f'<td class="kt-num">{"pass" if check.passed else FAIL}</td>'
-        "</tr>\n"
+    rows = [
+        (
+            escaped(check.name) + (f" [{notes.index(check.note) + 1}]" if check.note else ""),
+            *map(escaped, (check.seen, check.wanted, check.source)),
+            "pass" if check.passed else FAIL,
+        )
         for check in checks
-    )
-    head = '<th scope="col">check</th>' + "".join(
-        f'<th scope="col" class="kt-num">{name}</th>' for name in ("measured", "expected", "source", "verdict")
-    )
-    said = "".join(f"<li>{_escaped(note)}</li>\n" for note in notes)
+    ]
+    said = "".join(f"<li>{escaped(note)}</li>\n" for note in notes)
     below = f'<ol class="kt-notes kt-soft">\n{said}</ol>' if notes else ""
-    table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
-    return f'<div class="kt-scroll">{table}</div>{below}'
+    head = ("check", "measured", "expected", "source", "verdict")
+    return f'<div class="kt-scroll">{table(head, rows)}</div>{below}'
 
 
 def _mark(passed: bool) -> str:
@@ -98,8 +92,4 @@ def _mark(passed: bool) -> str:
 
 
 def _name(made: Made) -> str:
-    return _escaped(made.figure.name)
-
-
-def _escaped(text: str) -> str:
-    return html.escape(text)
+    return escaped(made.figure.name)

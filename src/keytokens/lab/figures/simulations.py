@@ -6,17 +6,16 @@ ours; none of them is known of the paper.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ...model.attention import Parameters, evaluate
 from ...model.blocks import Block
 from ...model.losses import Logistic
+from ...model.ragged import Vector
 from ..claims.embeddings.data import (
     Documents,
     Planted,
@@ -25,22 +24,14 @@ from ..claims.embeddings.data import (
     closed_form,
     loss_of_selection,
     planted,
-    random_labels,
     sufficient_step,
 )
-from ..claims.embeddings.stages import Run, Start, Step, attention, first_step, gaussian_start, loss, second_stage
+from ..claims.embeddings.stages import Run, Start, attention, first_step, gaussian_start, loss, second_stage
 from ..problems.embeddings import pull_back
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
-
-Vector = NDArray[np.float64]
-Table = dict[str, NDArray[Any]]
-
-
-def _columns(rows: Iterable[Mapping[str, Any]]) -> Table:
-    listed = list(rows)
-    return {name: np.array([row[name] for row in listed]) for name in listed[0]}
-
+from .figure import Table, Tables, table
+from .tables import records, sweep
 
 # Stage 1 -------------------------------------------------------------------------------------------------------------
 
@@ -52,7 +43,7 @@ def one_step_table(dims: Sequence[int] = (64, 256, 1024, 4096, 16384), seeds: in
     over the important tokens; `second` and `third` are singular values beside the first; `share_of_bound` is the
     largest error_s beside its bound in any of the runs.
     """
-    return _columns(_one_step(d, seeds) for d in dims)
+    return sweep(_one_step, d=dims, seeds=[seeds])
 
 
 def _one_step(d: int, seeds: int) -> dict[str, float]:
@@ -108,41 +99,22 @@ def flow_table(
     step = first_step(data, gaussian_start(rng, data.V, d), eta)
     run = second_stage(step, norms)
     size = run.solution.norm if run.solution else np.nan
-    return _columns(_flow_row(data, run, k, size) for k in range(len(run.states)))
-
-
-def _flow_row(data: Planted, run: Run, k: int, size: float) -> dict[str, float]:
-    state = run.states[k]
-    log_time = float(np.interp(state.norm, run.path["norm"], run.path["log_time"]))
-    return {
-        "norm": state.norm,
-        "cosine": 1 - run.misalignment(k),
-        "misalignment": run.misalignment(k),
-        "margin_ratio": run.margin_ratio(k),
-        "attention": run.attention_on(data.important, k),
-        "loss": state.reading.value,
-        "limit": loss_of_selection(data, run.problem.embeddings @ run.problem.v, data.important),
-        "excess": state.reading.excess(state.reading.selected).log,
-        "log_time": log_time,
-        "pace": state.norm / (size * log_time),
-    }
-
-
-def _random_label_row(n: int, T: int, V: int, d: int, eta: float, seed: int) -> dict[str, Any]:
-    rng = np.random.default_rng([n, seed])
-    data = random_labels(rng, n, T, V)
-    step = first_step(data, gaussian_start(rng, V, d), eta)
-    norms = [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 1e3, 1e4]
-    run = second_stage(step, norms, tolerance=1e-6, most_evaluations=2000)
-    return {
-        "n": n,
-        "V": V,
-        "norm": run.norm,
-        "cosine": 1 - run.misalignment(),
-        "best": run.leading(run.best),
-        "ties": max(map(len, run.sets)),
-        "status": run.status.name,
-    }
+    limit = loss_of_selection(data, run.problem.embeddings @ run.problem.v, data.important)
+    norm = np.array([state.norm for state in run.states])
+    log_time = np.interp(norm, run.path["norm"], run.path["log_time"])
+    away = np.array([run.misalignment(k) for k in range(len(norm))])
+    return table(
+        norm=norm,
+        cosine=1 - away,
+        misalignment=away,
+        margin_ratio=[run.margin_ratio(k) for k in range(len(norm))],
+        attention=[run.attention_on(data.important, k) for k in range(len(norm))],
+        loss=[state.reading.value for state in run.states],
+        limit=limit,
+        excess=[state.reading.excess(state.reading.selected).log for state in run.states],
+        log_time=log_time,
+        pace=norm / (size * log_time),
+    )
 
 
 def closed_form_table() -> Table:
@@ -153,7 +125,7 @@ def closed_form_table() -> Table:
     sizes = [(4, 4, 20, 512), (4, 4, 20, 16384), (2, 2, 12, 16384), (10, 10, 40, 32768)]
     balanced = [_closed_form_row(seed, 400, 200, 6, *size) for seed, size in enumerate(sizes)]
     unbalanced = [_closed_form_row(seed, 320, 240, 8, 4, 4, 20, 16384) for seed in (10, 11, 12)]
-    return _columns([*balanced, *unbalanced])
+    return records([*balanced, *unbalanced])
 
 
 def _closed_form_row(
@@ -195,7 +167,7 @@ def barrier_table(
     The steps are multiples of the sufficient one, the starts c v, or a Gaussian p where c is nan. No run that starts
     below the barrier may miss a token.
     """
-    return _columns(_barrier_row(seed, factor, c) for seed in range(seeds) for factor in factors for c in starts)
+    return sweep(_barrier_row, seed=range(seeds), factor=factors, c=starts)
 
 
 def _barrier_row(seed: int, factor: float, c: float) -> dict[str, float]:
@@ -229,7 +201,7 @@ def alternative_table(
     cases: Sequence[tuple[int, int, float, float]] = ALTERNATIVES, seed: int = 0, d: int = 8192
 ) -> Table:
     """Where the flow ends from p = c v (n = 20, T = 4, 8 irrelevant tokens, mirrored); the step is from another p."""
-    return _columns(_alternative_row(*case, seed, d) for case in cases)
+    return records(_alternative_row(*case, seed, d) for case in cases)
 
 
 def _alternative_row(positives: int, negatives: int, eta: float, c: float, seed: int, d: int) -> dict[str, float]:
@@ -261,7 +233,7 @@ def basin_table(
 def robustness_table(seeds: int = 6) -> Table:
     """Selection from a Gaussian p, irrelevant tokens sampled: mean and least fraction, least cosine at |p| = 400."""
     shapes = [(100, 6, 4, 20, 512), (200, 10, 5, 50, 1024)]
-    return _columns(_robustness_row(shape, eta, seeds) for shape in shapes for eta in (20.0, 200.0, 1000.0))
+    return sweep(_robustness_row, shape=shapes, eta=(20.0, 200.0, 1000.0), seeds=[seeds])
 
 
 def _robustness_row(shape: tuple[int, int, int, int, int], eta: float, seeds: int) -> dict[str, float]:
@@ -295,7 +267,7 @@ def dimension_table(dims: Sequence[int] = (4, 8, 16, 24, 28, 30, 32, 64, 128), s
     Below d = V nothing guarantees that some p selects all important tokens: `separable` is the fraction of sets where
     one does.
     """
-    return _columns(_dimension_row(d, seeds) for d in dims)
+    return sweep(_dimension_row, d=dims, seeds=[seeds])
 
 
 def _dimension_row(d: int, seeds: int) -> dict[str, float]:
@@ -310,22 +282,14 @@ def _dimension_row(d: int, seeds: int) -> dict[str, float]:
 # A vocabulary like that of reviews, all trained ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class ReviewTables:
-    """`tokens`: the frequent tokens; `bins`: means by posterior difference; `numbers`: what is said of the whole."""
-
-    tokens: Table
-    bins: Table
-    numbers: dict[str, float]
-
-
 EDGES = (-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0)
 
 
-def review_tables(seed: int = 0, *, epochs: int = 8, n: int = 5000, V: int = 1500, d: int = 64) -> ReviewTables:
+def review_tables(seed: int = 0, *, epochs: int = 8, n: int = 5000, V: int = 1500, d: int = 64) -> Tables:
     """Train E and p by Adam on Zipf tokens of which 15 % know the label, v fixed; what the step and the end look like.
 
-    T = 80, batches of 250, rate 3e-3; tokens with at least 100 occurrences.
+    T = 80, batches of 250, rate 3e-3; tokens with at least 100 occurrences. `tokens`: the frequent tokens; `bins`:
+    means by posterior difference; `numbers`: what is said of the whole.
     """
     rng = np.random.default_rng(seed)
     train, held_out = _reviews(rng, n, V)
@@ -342,7 +306,8 @@ def review_tables(seed: int = 0, *, epochs: int = 8, n: int = 5000, V: int = 150
         "E_v": (E @ start.v)[frequent],
     }
     numbers = {
-        **_step_numbers(step),
+        "step_slope": step.slope / float(start.v @ start.v),
+        "step_correlation": step.correlation,
         "train_accuracy": _accuracy(train, E, p, start.v),
         "held_out_accuracy": _accuracy(held_out, E, p, start.v),
         "rank_value_delta": _rank_correlation(tokens["E_v"], tokens["delta"]),
@@ -350,11 +315,7 @@ def review_tables(seed: int = 0, *, epochs: int = 8, n: int = 5000, V: int = 150
         "rank_logit_delta": _rank_correlation(tokens["E_p"], tokens["delta"]),
         "curvature": float(np.polyfit(tokens["delta"], tokens["E_p"], 2)[0]),
     }
-    return ReviewTables(tokens, _binned(tokens), numbers)
-
-
-def _step_numbers(step: Step) -> dict[str, float]:
-    return {"step_slope": step.slope / float(step.start.v @ step.start.v), "step_correlation": step.correlation}
+    return {"tokens": tokens, "bins": _binned(tokens), "numbers": table(**numbers)}
 
 
 def _reviews(rng: np.random.Generator, n: int, V: int) -> tuple[Documents, Documents]:
@@ -431,4 +392,4 @@ def _binned(tokens: Table) -> Table:
         inside = place == k
         means = {name: float(tokens[name][inside].mean()) if inside.any() else np.nan for name in ("E_p", "E_v")}
         rows.append({"low": EDGES[k], "high": EDGES[k + 1], "tokens": int(inside.sum()), **means})
-    return _columns(rows)
+    return records(rows)

@@ -1,8 +1,9 @@
-"""What the figures of descents share: runs as columns, and the panel that shows how fast they turn."""
+"""What figures share: rows as columns and back, runs of descents, and the errors of means and shares."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,61 @@ if TYPE_CHECKING:
 
 
 Start = Vector | Sequence[Vector]
+WIDE = 3.5  # standard deviations that a sample may be off
+
+
+def records(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Rows as columns.
+
+    >>> records([{"t": 1, "p": 0.5}, {"t": 2, "p": 0.25}])["p"].tolist()
+    [0.5, 0.25]
+    """
+    listed = list(rows)
+    return table(**{name: np.array([row[name] for row in listed]) for name in listed[0]})
+
+
+def sweep(row: Callable[..., Mapping[str, Any]], **grid: Iterable[Any]) -> Table:
+    """A row for each point of a grid, the last setting first.
+
+    >>> sweep(lambda x, y: {"x": x, "sum": x + y}, x=(1, 2), y=(10, 20))["sum"].tolist()
+    [11, 21, 12, 22]
+    """
+    return records(row(**dict(zip(grid, point, strict=True))) for point in product(*grid.values()))
+
+
+def stacked(parts: Iterable[Table]) -> Table:
+    """Tables of the same columns, one below the other."""
+    listed = list(parts)
+    return {name: np.concatenate([part[name] for part in listed]) for name in listed[0]}
+
+
+def where(found: Table, **values: Any) -> Table:
+    """The rows in which columns have these values.
+
+    >>> where(table(q=[1, 1, 2], t=[1, 2, 1]), q=1)["t"].tolist()
+    [1, 2]
+    """
+    here = np.logical_and.reduce([found[name] == value for name, value in values.items()])
+    return {name: column[here] for name, column in found.items()}
+
+
+def groupby(found: Table, *names: str) -> Iterator[tuple[tuple[Any, ...], Table]]:
+    """The rows that agree in some columns, in the order in which they first appear.
+
+    >>> [(key, group["t"].tolist()) for key, group in groupby(table(q=[2, 1, 2], t=[1, 2, 3]), "q")]
+    [((2,), [1, 3]), ((1,), [2])]
+    """
+    for key in dict.fromkeys(zip(*(found[name].tolist() for name in names), strict=True)):
+        yield key, where(found, **dict(zip(names, key, strict=True)))
+
+
+def value_at(found: Table, t: int, column: str) -> float:
+    """The entry of a column at a step; nan if the table has no such step."""
+    here = where(found, t=t)[column]
+    return float(here[0]) if len(here) else float("nan")
+
+
+# Runs ----------------------------------------------------------------------------------------------------------------
 
 
 def states(problem: Problem, step: Step, start: Start, steps: int) -> dict[int, DescentState]:
@@ -30,52 +86,63 @@ def states(problem: Problem, step: Step, start: Start, steps: int) -> dict[int, 
     return seen
 
 
-def final(problem: Problem, step: Step, start: Start, steps: int) -> DescentState:
-    return run(Descent(problem, step), start, steps).state
-
-
 def cosine(p: Vector, target: Any) -> float:
     return 1 - misalignment(p, target)
 
 
 def walks(problem: Problem, step: Step, starts: Sequence[Vector], steps: int) -> Table:
-    """Runs from several starts, one below the other: `run` is the number of the start."""
-    rows = [(k, t, *one.p) for k, start in enumerate(starts) for t, one in states(problem, step, start, steps).items()]
-    number, t, p1, p2 = (np.array(column) for column in zip(*rows, strict=True))
-    return table(run=number, t=t, p1=p1, p2=p2)
+    """Runs from several starts in the plane, one below the other: `run` is the number of the start."""
+    return records(
+        {"run": k, "t": t, "p1": state.p[0], "p2": state.p[1]}
+        for k, start in enumerate(starts)
+        for t, state in states(problem, step, start, steps).items()
+    )
 
 
 def distances(
     problem: SelectionProblem, starts: Sequence[Vector], targets: Sequence[Vector], at: Sequence[int]
 ) -> Table:
     """1 - cos to a target, one a start, along exact normalised descent with steps of 0.1, all starts at once."""
-    trials, p = Trials.repeated(problem, len(starts)), np.array(starts, np.float64)
-    rows: list[tuple[int, int, float, float]] = []
-    done = 0
+    path = descended(Trials.repeated(problem, len(starts)), at, 0.1, np.array(starts, np.float64))
+    return records(
+        {"run": k, "t": t, "one_minus_cos": misalignment(p[k], target), "norm": float(np.linalg.norm(p[k]))}
+        for t, p in zip(at, path, strict=True)
+        for k, target in enumerate(targets)
+    )
+
+
+def descended(trials: Trials, at: Sequence[int], eta: float, start: Vector) -> Iterator[Vector]:
+    """Where all trials are after so many steps of normalised descent."""
+    p, done = start, 0
     for t in at:
-        p, done = trials.descend(t - done, 0.1, start=p), t
-        rows += [(k, t, misalignment(p[k], targets[k]), float(np.linalg.norm(p[k]))) for k in range(len(starts))]
-    number, step, away, norm = (np.array(column) for column in zip(*rows, strict=True))
-    return table(run=number, t=step, one_minus_cos=away, norm=norm)
-
-
-def rows_of(found: Table, number: int) -> Table:
-    """The rows of one run."""
-    return {name: column[found["run"] == number] for name, column in found.items()}
-
-
-def value_at(found: Table, t: int, column: str) -> float:
-    """The entry of a column at a step; nan if the table has no such step."""
-    here = found[column][found["t"] == t]
-    return float(here[0]) if len(here) else float("nan")
+        p, done = trials.descend(t - done, eta, start=p), t
+        yield p
 
 
 def speed(axes: Axes, found: Table, names: Sequence[str], anchor: tuple[float, float]) -> None:
     """1 - cos against steps, with the slope of 1/t² through a point."""
     for k, (name, style) in enumerate(zip(names, STYLES, strict=True)):
-        away = rows_of(found, k)
+        away = where(found, run=k)
         axes.loglog(away["t"], away["one_minus_cos"], **style.all, markevery=4, label=name)
     t = np.array([anchor[0], float(found["t"].max())])
     axes.loglog(t, anchor[1] * (t / anchor[0]) ** -2.0, color=GREY, linewidth=1, label="slope of 1/t²")
-    axes.set_xlabel("steps t")
-    axes.set_ylabel("1 − cos(p, max-margin direction)")
+    axes.set(xlabel="steps t", ylabel="1 − cos(p, max-margin direction)")
+    axes.legend(loc="lower left")
+
+
+# Errors --------------------------------------------------------------------------------------------------------------
+
+
+def standard_error(x: Vector, other: float = np.inf) -> float:
+    """Of the difference of a sample's mean and that of another sample of so many."""
+    return float(x.std(ddof=1) * np.sqrt(1 / len(x) + 1 / other))
+
+
+def difference(one: float, n_one: int, other: float, n_other: int) -> float:
+    """3.5 standard deviations of the difference of two shares in samples of these sizes.
+
+    >>> round(difference(0.5, 1000, 0.5, 1000), 3)
+    0.078
+    """
+    pooled = (one * n_one + other * n_other) / (n_one + n_other)
+    return float(WIDE * np.sqrt(pooled * (1 - pooled) * (1 / n_one + 1 / n_other)))

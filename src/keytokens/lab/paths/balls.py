@@ -1,11 +1,8 @@
-"""Minima of log(L - L*) on balls: L-BFGS on spheres, and a look inside.
+"""Minima on balls: min L over |p| <= R as R grows, and over |v| <= r, |p| <= R jointly.
 
-Far out L differs from its infimum L* by exp(-R margin), so log(L - L*) is minimised, not L: it falls like -R margin
-whatever R is, and its gradient is that of L divided by L - L*, both known in the log domain.
-
-min L over |p| <= R as R grows, and over |v| <= r, |p| <= R jointly.
-
-The minimum on a ball is global, and L is not convex in p: how far "the minimum" is proved is part of the answer.
+Far out L differs from its infimum L* by exp(-R margin), so log(L - L*) is minimised, not L, by L-BFGS on spheres and a
+look inside: it falls like -R margin whatever R is, and its gradient is that of L divided by L - L*, both known in the
+log domain. The minimum on a ball is global, and L is not convex in p: how far it is proved is part of the answer.
 """
 
 from __future__ import annotations

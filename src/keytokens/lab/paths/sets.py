@@ -1,4 +1,4 @@
-"""What a head loses with the attention outside the optimal sets: the bounds behind the path theorem for sets.
+"""Regularisation paths under any head, towards sets of optimal tokens, and the bounds that prove where they go.
 
 q_i is the attention of bag i outside its set and nu_i = f_i at q_i = 0. Where for every attention
 
@@ -6,8 +6,6 @@ least_i q_i <= nu_i - f_i <= most_i q_i        (`Falls`)
 
 the loss is squeezed, C_minus q_max <= L - L* <= C_plus q_max, so L is small where q_max is, and only there. The same in
 the form of the published lemma, for nu_i > 0: f_i = nu_i (1 - q_i) + Z_i with bounds on Z_i (`Decomposition`).
-
-Regularisation paths under any head, towards sets of optimal tokens.
 
 min L over |p| <= R as R grows, with f_i = Y_i psi(X_i's_i) and optimal sets O_i. The prediction: p/(margin R) comes to
 the solutions of the set-valued max-margin problem, in which one token of each O_i stands 1 above all tokens outside;
@@ -37,7 +35,7 @@ from ..problems.heads import HeadProblem, Limit
 from ..problems.losses import MarginLoss, check_loss
 from ..problems.selection_loss import Blocks
 from ..svm.sets import SetSolution, solve_set_valued
-from ..svm.solution import MarginSolution
+from ..svm.solution import Solution
 from .balls import BelowLimit, PathPoint, Proof, check_path, lowest, point_of
 
 ROUNDING = 1e-12  # taken off every bound
@@ -174,7 +172,7 @@ class SetPoint(PathPoint):
     0.0
     """
 
-    nearest: MarginSolution | None  # None where no direction separates the sets
+    nearest: Solution | None  # None where no direction separates the sets
     lower: float  # no p of the ball has a lower log(L - L*); -inf where that is not proved
     turn: float | None  # 1 - cos of any global minimiser to a solution is at most this; None where that is not proved
 

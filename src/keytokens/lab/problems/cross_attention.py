@@ -18,10 +18,10 @@ import numpy as np
 
 from ...base.checks import LARGEST, floats
 from ...base.errors import refusal
-from ...model.ragged import Bags, log_softmax
+from ...model.ragged import Bags, Vector, log_softmax
 from .heads import Head
 from .losses import Logistic, MarginLoss, Scaled, check_loss
-from .selection_loss import Blocks, Reading, SelectionProblem, Vector, labels_of, read_scores, signed_scores
+from .selection_loss import Blocks, Reading, SelectionProblem, labels_of, read_scores, signed_scores
 
 _LOGISTIC = Logistic()
 

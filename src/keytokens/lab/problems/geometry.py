@@ -1,6 +1,6 @@
-"""Directions: how far two of them are apart, with all digits.
+"""Directions: how far two of them are apart, with all digits; and the geometry of |x|_q.
 
-The geometry of |x|_q = (sum_j |x_j|^q)^(1/q), q > 1, on vectors and, entry by entry, on matrices.
+|x|_q = (sum_j |x_j|^q)^(1/q), q > 1, on vectors and, entry by entry, on matrices:
 
 phi(x) = |x|_q^q / q           the potential; its gradient is the mirror map sign(x) |x|^(q-1)
 r = q / (q - 1)                the conjugate exponent: |.|_r is the dual norm, the mirror map of r the inverse one of q
@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...base.checks import check_number
 from ...base.errors import refusal
+from ...model.ragged import Vector
 
 
 def misalignment(p: Any, q: Any) -> float:
@@ -41,7 +41,6 @@ def angle(p: Any) -> float:
     return float(np.degrees(np.arctan2(y, x)))
 
 
-Vector = NDArray[np.float64]
 _LARGEST = 1e15  # of an exponent: beyond, q / (q - 1) rounds to 1
 _NEAR = 0.01  # relative difference of two entries below which their divergence is a series
 

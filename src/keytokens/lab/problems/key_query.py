@@ -12,9 +12,10 @@ import numpy as np
 
 from ...base.checks import check_number
 from ...base.errors import refusal
+from ...model.ragged import Vector
 from .cross_attention import CrossHeadProblem, CrossProblem
 from .losses import Scaled
-from .selection_loss import Blocks, Reading, Vector
+from .selection_loss import Blocks, Reading
 
 EPSILON = float(np.finfo(np.float64).eps)  # the penalty of published code
 

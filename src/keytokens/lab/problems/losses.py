@@ -11,12 +11,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...base.errors import refusal
-
-Vector = NDArray[np.float64]
-
+from ...model.ragged import Vector
 
 # Numbers as a sign and a logarithm -----------------------------------------------------------------------------------
 

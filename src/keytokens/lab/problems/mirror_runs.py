@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.checks import check_number
-from ...model.ragged import Bags, Index
-from ..svm.lq import LqSolution, solve_lq
+from ...model.ragged import Bags, Index, Vector
+from ..svm.lq import solve_lq
 from ..svm.problem import MarginProblem
+from ..svm.solution import Solution
 from .cross_attention import CrossJointProblem, CrossProblem
 from .geometry import check_exponent, conjugate, divergence, mirror
-from .selection_loss import Blocks, SelectionProblem, Vector
+from .selection_loss import Blocks, SelectionProblem
 from .trials import Trials
 
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20_000}  # of the published runs, by exponent
@@ -29,13 +30,18 @@ def two_inputs() -> CrossJointProblem:
 class JointTarget:
     """The max-margin problems of what a joint run has selected: of the attention, and of the labels."""
 
-    attention: LqSolution
-    head: LqSolution
+    attention: Solution
+    head: Solution
+    q: float
 
     def divergences(self, blocks: Blocks) -> tuple[float, float]:
         """Of W and of v."""
         v, W = blocks
-        return self.attention.divergence(W), self.head.divergence(v)
+        return self._divergence(self.attention, W), self._divergence(self.head, v)
+
+    def _divergence(self, target: Solution, point: Vector) -> float:
+        """Bregman divergence from the direction of a point to that of a solution; 0 for a solution at 0."""
+        return divergence(target.p, np.ravel(point), self.q) if target.p.any() else 0.0
 
 
 def joint_target(problem: CrossJointProblem, selection: Sequence[int] | Index, q: float) -> JointTarget:
@@ -44,6 +50,7 @@ def joint_target(problem: CrossJointProblem, selection: Sequence[int] | Index, q
     return JointTarget(
         solve_lq(MarginProblem.from_selection(problem.keys, selection), q),
         solve_lq(MarginProblem.from_rows(problem.labels[:, None] * features), q),
+        q,
     )
 
 
@@ -79,13 +86,13 @@ class Many:
             y += (step / np.where(size > 0, size, 1.0))[:, None] * unit
         return seen
 
-    def targets(self, W: Vector, exponents: Sequence[float]) -> list[list[LqSolution]]:
+    def targets(self, W: Vector, exponents: Sequence[float]) -> list[list[Solution]]:
         """For each run, the max-margin solutions of the tokens that it selects, one an exponent."""
         selections = self.trials.logits(W).argmax(axis=0)
         problems = [MarginProblem.from_selection(self.trials[k].keys, row) for k, row in enumerate(selections)]
         return [[solve_lq(problem, q) for q in exponents] for problem in problems]
 
 
-def divergences(targets: list[list[LqSolution]], W: Vector, q: float) -> Vector:
+def divergences(targets: list[list[Solution]], W: Vector, q: float) -> Vector:
     """(m, exponents) from each W to each of its targets, all in the geometry of the run's own exponent q."""
     return np.array([[divergence(one.p, w, q) for one in row] for row, w in zip(targets, W, strict=True)])

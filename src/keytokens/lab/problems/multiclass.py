@@ -14,19 +14,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ...model.attention import Gradient, Parameters, evaluate
 from ...model.blocks import Block
 from ...model.losses import CrossEntropy
-from ...model.ragged import Bags, log_softmax
+from ...model.ragged import Bags, Index, Vector, log_softmax
 from .embeddings import pull_back
 from .losses import Scaled
 from .selection_loss import Blocks, Reading
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

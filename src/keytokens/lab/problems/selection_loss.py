@@ -19,16 +19,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ...base.checks import array_of, floats
 from ...base.errors import refusal
-from ...model.ragged import Bags, log_softmax
+from ...model.ragged import Bags, Index, Vector, log_softmax
 from .losses import Logistic, MarginLoss, Scaled, check_loss, log_abs
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 Blocks = tuple[Vector, ...]
 
 _LOGISTIC = Logistic()

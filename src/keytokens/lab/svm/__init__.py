@@ -6,12 +6,12 @@ from .matrix import attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from .nuclear import solve_nuclear
 from .problem import MarginProblem
 from .sets import label_svm, relaxed_problem, solve_relaxed, solve_set_valued
-from .solution import MarginSolution, NotSolved, Witness
+from .solution import NotSolved, Solution, Witness
 from .solver import solve
 
 __all__ = [
     "MarginProblem",
-    "MarginSolution",
+    "Solution",
     "NotSeparable",
     "NotSolved",
     "Witness",

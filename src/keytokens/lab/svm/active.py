@@ -9,12 +9,11 @@ infeasibility: n = N r with r <= 0 although n'p < b.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, qr_delete
 from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dtrtrs
 
-Vector = NDArray[np.float64]
+from ...model.ragged import Vector
 
 DEPENDENT = 1e-12  # a row of length 1 whose part outside the span of N is shorter depends on N
 _CLEARLY = 1e-8  # of rows given to begin with, only those that are independent beyond doubt are taken

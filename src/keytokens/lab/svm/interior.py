@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, dsyevd, dtrtri
 
-Vector = NDArray[np.float64]
+from ...model.ragged import Vector
 
 MOST_STEPS = 80
 BEGIN = 1.3  # times a feasible W: inside, with room to all rows

@@ -12,20 +12,17 @@ last digits. Where nothing separates, the norm does not matter: the Euclidean so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...base.checks import check_number
 from ...base.threads import one_blas_thread
-from ..problems.geometry import check_exponent, conjugate, divergence, dual, mirror, norm
+from ...model.ragged import Index, Vector
+from ..problems.geometry import check_exponent, conjugate, mirror, norm
 from .problem import MarginProblem, check_problem
-from .solution import MarginSolution, NotSolved
-from .solver import CERTIFIED, solve
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
+from .solution import Lq, Solution, certified
+from .solver import solve
 
 _BATCH = 256  # rows that are taken in after a scan of all of them
 _SMALL, _EVEN = 1e-14, 1e-11  # where the interior-point method ends: s_j lam_j, and the other equations
@@ -34,53 +31,7 @@ _SHORTER, _STUCK = 0.7, 1e-5  # of a step that does not lower the residuals, unt
 _NOTHING = 1e-15  # on a diagonal of order 1, so that dependent rows are no trouble
 
 
-@dataclass(frozen=True, eq=False)
-class LqSolution(MarginSolution):
-    """A point p of a problem with multipliers, judged in the norm |.|_q; `steps` are those of Newton's method.
-
-    >>> solution = solve_lq(MarginProblem.from_rows([[1.0, 1.0]]), q=1.5)
-    >>> round(solution.norm, 9), round(solution.bound, 9)  # no feasible point is shorter
-    (0.793700526, 0.793700526)
-    """
-
-    q: float = 2.0
-
-    @property
-    def norm(self) -> float:
-        """|p|_q."""
-        return norm(self.p, self.q)
-
-    @property
-    def pull(self) -> Vector:
-        """g = A'lam + C'nu, the gradient of 1/2 |p|_q^2 at the minimiser."""
-        return self.problem.transposed_times(self.lam) + self.problem.equalities.transposed_times(self.nu)
-
-    @property
-    def bound(self) -> float:
-        """lam'b / |g|_r: no feasible point has a smaller norm |.|_q."""
-        size = norm(self.pull, conjugate(self.q))
-        return float(self.lam @ self.problem.b) / size if size else 0.0
-
-    def divergence(self, point: Vector) -> float:
-        """Bregman divergence from the direction of `point` to that of p, both of norm 1; 0 where p = 0."""
-        return divergence(self.p, np.ravel(point), self.q) if self.p.any() else 0.0
-
-    def residuals(self) -> dict[str, float]:
-        """As of every solution, relative: all zero exactly at the minimiser of |.|_q.
-
-        `stationary` compares p and g in the one of the two that is a smooth function of the other.
-        """
-        base = super().residuals()
-        if self.q > 2:
-            wanted, found = dual(self.p, self.q), self.pull
-        else:
-            wanted, found = self.p, dual(self.pull, conjugate(self.q))
-        size = float(np.abs(wanted).max(initial=0.0)) or 1.0
-        gap = abs(1 - self.bound / self.norm) if self.p.any() else 0.0
-        return {**base, "stationary": float(np.abs(wanted - found).max(initial=0.0)) / size, "gap": gap}
-
-
-def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> LqSolution:
+def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> Solution:
     """argmin |p|_q, certified on all rows; for a matrix W, row by row, use the keys of `problems.cross_attention`.
 
     Raises NotSeparable, with a Farkas vector, where no p satisfies the constraints, and NotSolved where no answer can
@@ -97,20 +48,13 @@ def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> L
     check_number("solve_lq", "tolerance", tolerance, 0.0, above=True)
     euclidean = solve(problem)
     if not euclidean.p.any():
-        return LqSolution(problem, euclidean.p, euclidean.lam, euclidean.nu, 0, q)
+        return replace(euclidean, measure=Lq(q))
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # what comes of it has no certificate
-        solution = _solve(problem, euclidean, float(q), tolerance)
-        residuals = solution.residuals()
-    if not max(residuals.values()) <= CERTIFIED:  # also nan
-        worst = max(residuals, key=lambda name: residuals[name])
-        raise NotSolved(
-            f"solve_lq: the residual `{worst}` is {residuals[worst]:.1e}, above {CERTIFIED:g}, for q = {q:g}. "
-            "Take a q nearer to 2, scale or centre the keys, or drop inputs that are almost contradictory."
-        )
-    return solution
+        because = "Take a q nearer to 2, scale or centre the keys, or drop inputs that are almost contradictory."
+        return certified("solve_lq", _solve(problem, euclidean, float(q), tolerance), f", for q = {q:g}. {because}")
 
 
-def _solve(problem: MarginProblem, euclidean: MarginSolution, q: float, tolerance: float) -> LqSolution:
+def _solve(problem: MarginProblem, euclidean: Solution, q: float, tolerance: float) -> Solution:
     """Rows that look tight first; then, as long as there are any, those that are violated."""
     unit = float(np.abs(euclidean.p).max())  # in this unit p is of size 1, so powers of it are harmless
     index = np.sort(np.argsort(euclidean.slack, kind="stable")[:_BATCH])
@@ -124,7 +68,7 @@ def _solve(problem: MarginProblem, euclidean: MarginSolution, q: float, toleranc
         # phi'(u) = (unit A)'lam_u, and grad 1/2 |p|_q^2 = unit |u|_q^(2-q) phi'(u) at p = unit u
         back = unit**2 * norm(u, q) ** (2 - q)
         lam[index] = back * newton.lam / newton.lengths
-        solution = LqSolution(problem, unit * u, lam, back * newton.nu / newton.tie_lengths, steps, q)
+        solution = Solution(problem, unit * u, lam, back * newton.nu / newton.tie_lengths, steps, Lq(q))
         violated = np.flatnonzero(solution.slack < -tolerance)
         worst = violated[np.argsort(solution.slack[violated], kind="stable")[:_BATCH]]
         if np.isin(worst, index).all():

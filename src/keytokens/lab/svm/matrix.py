@@ -5,7 +5,7 @@ of d e numbers has to be formed: <l z', l' z''> = (l'l')(z'z''), so the Gram mat
 of two small ones, and the minimiser W = sum_j lam_j l_j z_j' is found from it. Where rows are many beside the d e
 numbers of W, the general solver is asked instead, in the coordinates of the span of the queries.
 
-Attention that ends on several tokens of a bag, as it does under heads that are not linear.
+Under heads that are not linear attention may end on several tokens of a bag:
 
 O_i        the tokens of bag i that keep attention
 W_dir      min |W| subject to (x_t - x_u)'W z_i = 0 for t, u in O_i and >= 1 for t in O_i, u outside
@@ -17,76 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq, qr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ...base.checks import floats
 from ...base.errors import NotSeparable, refusal
-from ...model.ragged import Bags, flat_sets
+from ...model.ragged import Bags, Index, Vector, flat_sets
 from ..problems.cross_attention import queries_of
-from .problem import MarginProblem, check_problem
-from .solution import MarginSolution, NotSolved, Witness
-from .solver import CERTIFIED, solve
+from .problem import Kronecker, MarginProblem, contests, factors, firsts
+from .solution import CERTIFIED, NotSolved, Solution, Witness
+from .solver import solve
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
-
-ABSOLUTE, RELATIVE = 1e-7, 1e-3  # singular values below are zero: as they are, or beside the largest
 PIVOTS = 40  # changes of the active set before the exact method takes over
-
-
-# Rows ----------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Kronecker:
-    """Row j is the product left[j] right[bag[j]]', row by row as one long vector; none is formed unless asked for.
-
-    >>> rows = Kronecker(np.array([[1.0, 2.0]]), np.array([[10.0, 20.0, 30.0]]), np.array([0]))
-    >>> rows.rows(np.array([0])).tolist(), rows.times(np.ones(6)).tolist()
-    ([[10.0, 20.0, 30.0, 20.0, 40.0, 60.0]], [180.0])
-    """
-
-    left: Vector  # (m, d)
-    right: Vector  # (n, e)
-    bag: Index  # (m,) which row of `right`
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Of W."""
-        return self.left.shape[1], self.right.shape[1]
-
-    @property
-    def dim(self) -> int:
-        return self.left.shape[1] * self.right.shape[1]
-
-    def __len__(self) -> int:
-        return len(self.left)
-
-    def times(self, p: Vector) -> Vector:
-        return np.einsum("jk,jk->j", self.left, (self.right @ p.reshape(self.shape).T)[self.bag])
-
-    def transposed_times(self, lam: Vector) -> Vector:
-        return (self.left.T @ (lam[:, None] * self.right[self.bag])).ravel()
-
-    def rows(self, index: Index) -> Vector:
-        return (self.left[index][:, :, None] * self.right[self.bag[index]][:, None, :]).reshape(len(index), self.dim)
-
-    def largest(self) -> float:
-        return float(np.abs(self.left).max(initial=0.0) * np.abs(self.right).max(initial=0.0))
-
-    def gram(self) -> Vector:
-        """(m, m) the inner products of all rows."""
-        return (self.left @ self.left.T) * (self.right @ self.right.T)[np.ix_(self.bag, self.bag)]
-
-    def turned(self, basis: Vector) -> Kronecker:
-        """With queries in the coordinates of orthonormal columns (e, r)."""
-        return replace(self, right=self.right @ basis)
 
 
 def matrix_problem(values: Any, queries: Any, selection: Sequence[int] | Index) -> MarginProblem:
@@ -108,10 +53,7 @@ def tied_matrix_problem(values: Any, queries: Any, sets: Sequence[Iterable[int]]
     ([[6.0]], [[3.0]])
     """
     bags, z = _checked("tied_matrix_problem", values, queries)
-    bag, token = flat_sets("tied_matrix_problem", "sets", sets, bags.sizes, "bag")
-    inside = bags.starts[bag] + token
-    first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]  # of each bag: it stands for the set
-    return _problem(bags, z, first, np.setdiff1d(inside, first))
+    return _problem(bags, z, *firsts("tied_matrix_problem", bags, sets))
 
 
 def _checked(owner: str, values: Any, queries: Any) -> tuple[Bags, Vector]:
@@ -121,69 +63,12 @@ def _checked(owner: str, values: Any, queries: Any) -> tuple[Bags, Vector]:
 
 def _problem(bags: Bags, z: Vector, first: Index, tied: Index) -> MarginProblem:
     """`first` of each bag above all others of its bag but the `tied` ones, which equal it."""
-    other = np.setdiff1d(np.arange(len(bags.rows)), np.concatenate([first, tied]))
-    below, same = (bags.rows[first[bags.bag[rows]]] - bags.rows[rows] for rows in (other, tied))
-    names = np.column_stack([bags.bag[other], other - bags.starts[bags.bag[other]]])
-    rows, ties = Kronecker(below, z, bags.bag[other]), Kronecker(same, z, bags.bag[tied])
-    return MarginProblem(rows, np.ones(len(other)), ties, names)
+    below, same, names = contests(bags, first, tied)
+    rows, ties = Kronecker(below, z, names[:, 0]), Kronecker(same, z, bags.bag[tied])
+    return MarginProblem(rows, np.ones(len(below)), ties, names)
 
 
-def factors(owner: str, problem: MarginProblem) -> tuple[Kronecker, Kronecker]:
-    """Rows and ties of a problem of a matrix."""
-    check_problem(owner, problem)
-    if not (isinstance(problem.inequalities, Kronecker) and isinstance(problem.equalities, Kronecker)):
-        cure = "make it with matrix_problem or tied_matrix_problem"
-        raise refusal(owner, "problem", "be a problem of a matrix", "rows of one piece", cure)
-    return problem.inequalities, problem.equalities
-
-
-# Answers -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Rank:
-    """How many singular values are not zero, by two measures; where they differ, the rank is a matter of the measure.
-
-    >>> Rank.of(np.array([2.0, 1.0, 1e-5, 0.0]))
-    Rank(absolute=3, relative=2)
-    """
-
-    absolute: int  # above 1e-7
-    relative: int  # above 1e-3 of the largest
-
-    @classmethod
-    def of(cls, values: Vector) -> Rank:
-        top = float(values.max(initial=0.0))
-        return cls(int((values > ABSOLUTE).sum()), int((values > RELATIVE * top).sum()))
-
-    @property
-    def agrees(self) -> bool:
-        return self.absolute == self.relative
-
-
-class MatrixSolution(MarginSolution):
-    """The minimiser of the Frobenius norm; `p` is W row by row.
-
-    >>> solution = solve_matrix(matrix_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [0]))
-    >>> solution.W.tolist(), solution.rank.absolute
-    ([[0.0, 0.5], [0.0, 0.0]], 1)
-    """
-
-    @property
-    def W(self) -> Vector:
-        return self.p.reshape(factors("MatrixSolution", self.problem)[0].shape)
-
-    @cached_property
-    def singular_values(self) -> Vector:
-        """The largest first."""
-        return np.asarray(np.linalg.svd(self.W, compute_uv=False), np.float64)
-
-    @property
-    def rank(self) -> Rank:
-        return Rank.of(self.singular_values)
-
-
-def solve_matrix(problem: MarginProblem) -> MatrixSolution:
+def solve_matrix(problem: MarginProblem) -> Solution:
     """The minimiser of |W| (Frobenius), certified; NotSeparable, with a Farkas vector, where there is no such W.
 
     >>> solution = solve_matrix(matrix_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [0]))
@@ -199,7 +84,7 @@ def solve_matrix(problem: MarginProblem) -> MatrixSolution:
     return _by_coordinates(problem, rows, ties)
 
 
-def _by_gram(problem: MarginProblem, rows: Kronecker, ties: Kronecker) -> MatrixSolution | None:
+def _by_gram(problem: MarginProblem, rows: Kronecker, ties: Kronecker) -> Solution | None:
     """By the Gram matrix of ties and rows, ties first; None where the answer is not certified."""
     k = len(ties)
     both = Kronecker(np.concatenate([ties.left, rows.left]), rows.right, np.concatenate([ties.bag, rows.bag]))
@@ -214,7 +99,7 @@ def _by_gram(problem: MarginProblem, rows: Kronecker, ties: Kronecker) -> Matrix
         short = b - both.times(both.transposed_times(lam))
         lam[active] += dpotrs(dpotrf(gram[np.ix_(active, active)], lower=1)[0], short[active], lower=1)[0]
     lam[k:] = np.maximum(lam[k:], 0.0)
-    found = MatrixSolution(problem, both.transposed_times(lam), lam[k:], lam[:k], len(active))
+    found = Solution(problem, both.transposed_times(lam), lam[k:], lam[:k], len(active))
     return found if found.is_optimal(CERTIFIED) else None
 
 
@@ -241,7 +126,7 @@ def _pivots(gram: Vector, b: Vector, free: int) -> Index | None:
     return None
 
 
-def _by_coordinates(problem: MarginProblem, rows: Kronecker, ties: Kronecker) -> MatrixSolution:
+def _by_coordinates(problem: MarginProblem, rows: Kronecker, ties: Kronecker) -> Solution:
     """By the general solver, in the coordinates of the span of the queries where that is smaller."""
     basis: Vector = np.eye(rows.shape[1])
     if len(rows.right) < rows.shape[1]:
@@ -253,7 +138,7 @@ def _by_coordinates(problem: MarginProblem, rows: Kronecker, ties: Kronecker) ->
         message = "solve_matrix: no matrix separates the selected tokens from the others; `.witness` proves it."
         raise NotSeparable(message, Witness(problem, none.witness.lam, none.witness.nu)) from None
     p = (found.p.reshape(rows.shape[0], -1) @ basis.T).ravel()
-    return MatrixSolution(problem, p, found.lam, found.nu, found.steps)
+    return Solution(problem, p, found.lam, found.nu, found.steps)
 
 
 KEPT, LOST = 1e-3, 1e-6  # attention above and at most: between them a run has not decided
@@ -288,7 +173,7 @@ class MultiToken:
     """
 
     sets: tuple[tuple[int, ...], ...]
-    direction: MatrixSolution
+    direction: Solution
     finite: Vector  # (d, e)
 
     def length(self, W: Vector) -> float:

@@ -3,15 +3,14 @@
 A row of A is (winning token) - (losing token); b is 1, or 0 where the row is relaxed. C holds ties: (token) - (token)
 for tokens that must get the same attention logit. The norm is the solver's business: nothing here knows it.
 
-Rows of a linear system that need not all exist at once.
-
-`Dense` holds a matrix; `Differences` holds points and pairs (s, s'), and its rows are points[s] - points[s'].
+The rows need not all exist at once. `Dense` holds a matrix; `Differences` holds points and pairs (s, s'), and its rows
+are points[s] - points[s']; `Kronecker` holds the two factors of rows of a problem of a matrix W.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +19,7 @@ from scipy import sparse
 
 from ...base.checks import LARGEST, Seen, floats
 from ...base.errors import refusal
-from ...model.ragged import Bags, flat_sets, indices
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
+from ...model.ragged import Bags, Index, Vector, flat_sets, indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +63,8 @@ class MarginProblem:
         bags = Bags.of(keys, owner)
         chosen = bags.chosen(selection, owner)
         loose = _relaxed(owner, relaxed, len(bags))
-        other = np.delete(np.arange(len(bags.rows)), chosen)
-        bag = bags.bag[other]
-        A = bags.rows[chosen[bag]]
-        A -= bags.rows[other]
-        b = np.where(loose[bag], 0.0, 1.0)
-        return cls(Dense(A), b, Dense(np.zeros((0, bags.dim))), np.column_stack([bag, other - bags.starts[bag]]))
+        rows, ties, names = contests(bags, chosen, chosen[:0])
+        return cls(Dense(rows), np.where(loose[names[:, 0]], 0.0, 1.0), Dense(ties), names)
 
     @classmethod
     def from_sets(cls, keys: Any, sets: Sequence[Iterable[int]]) -> MarginProblem:
@@ -86,18 +78,8 @@ class MarginProblem:
         """
         owner = "MarginProblem.from_sets"
         bags = Bags.of(keys, owner)
-        bag, token = flat_sets(owner, "sets", sets, bags.sizes, "bag")
-        inside = bags.starts[bag] + token
-        first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]  # of each bag
-        tied = np.setdiff1d(inside, first)
-        other = np.setdiff1d(np.arange(len(bags.rows)), inside)
-        loser = bags.bag[other]
-        return cls(
-            Dense(bags.rows[first[loser]] - bags.rows[other]),
-            np.ones(len(other)),
-            Dense(bags.rows[first[bags.bag[tied]]] - bags.rows[tied]),
-            np.column_stack([loser, other - bags.starts[loser]]),
-        )
+        rows, ties, names = contests(bags, *firsts(owner, bags, sets))
+        return cls(Dense(rows), np.ones(len(rows)), Dense(ties), names)
 
     @classmethod
     def from_vocabulary(cls, E: Any, counts: Any, selection: Any) -> MarginProblem:
@@ -143,6 +125,23 @@ class MarginProblem:
     def rows(self, index: Sequence[int] | Index) -> Vector:
         """These rows of A."""
         return self.inequalities.rows(np.asarray(index, np.intp))
+
+
+def firsts(owner: str, bags: Bags, sets: Sequence[Iterable[int]]) -> tuple[Index, Index]:
+    """The first token of each bag's set, which stands for the set, and the other tokens of the sets."""
+    bag, token = flat_sets(owner, "sets", sets, bags.sizes, "bag")
+    inside = bags.starts[bag] + token
+    first = inside[np.flatnonzero(np.diff(bag, prepend=-1))]
+    return first, np.setdiff1d(inside, first)
+
+
+def contests(bags: Bags, first: Index, tied: Index) -> tuple[Vector, Vector, Index]:
+    """Each bag's `first` token less the others of its bag, less the `tied` ones, and (bag, token) of the others."""
+    other = np.delete(np.arange(len(bags.rows)), np.concatenate([first, tied]))
+    rows, ties = bags.rows[first[bags.bag[other]]], bags.rows[first[bags.bag[tied]]]
+    rows -= bags.rows[other]
+    ties -= bags.rows[tied]
+    return rows, ties, np.column_stack([bags.bag[other], other - bags.starts[bags.bag[other]]])
 
 
 def check_problem(owner: str, problem: Any) -> None:
@@ -297,3 +296,58 @@ class Differences:
     def largest(self) -> float:
         # a bound: the range of each coordinate
         return float(np.ptp(self.points, axis=0).max()) if len(self) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Kronecker:
+    """Row j is the product left[j] right[bag[j]]', row by row as one long vector; none is formed unless asked for.
+
+    >>> rows = Kronecker(np.array([[1.0, 2.0]]), np.array([[10.0, 20.0, 30.0]]), np.array([0]))
+    >>> rows.rows(np.array([0])).tolist(), rows.times(np.ones(6)).tolist()
+    ([[10.0, 20.0, 30.0, 20.0, 40.0, 60.0]], [180.0])
+    """
+
+    left: Vector  # (m, d)
+    right: Vector  # (n, e)
+    bag: Index  # (m,) which row of `right`
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of W."""
+        return self.left.shape[1], self.right.shape[1]
+
+    @property
+    def dim(self) -> int:
+        return self.left.shape[1] * self.right.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def times(self, p: Vector) -> Vector:
+        return np.einsum("jk,jk->j", self.left, (self.right @ p.reshape(self.shape).T)[self.bag])
+
+    def transposed_times(self, lam: Vector) -> Vector:
+        return (self.left.T @ (lam[:, None] * self.right[self.bag])).ravel()
+
+    def rows(self, index: Index) -> Vector:
+        return (self.left[index][:, :, None] * self.right[self.bag[index]][:, None, :]).reshape(len(index), self.dim)
+
+    def largest(self) -> float:
+        return float(np.abs(self.left).max(initial=0.0) * np.abs(self.right).max(initial=0.0))
+
+    def gram(self) -> Vector:
+        """(m, m) the inner products of all rows."""
+        return (self.left @ self.left.T) * (self.right @ self.right.T)[np.ix_(self.bag, self.bag)]
+
+    def turned(self, basis: Vector) -> Kronecker:
+        """With queries in the coordinates of orthonormal columns (e, r)."""
+        return replace(self, right=self.right @ basis)
+
+
+def factors(owner: str, problem: MarginProblem) -> tuple[Kronecker, Kronecker]:
+    """Rows and ties of a problem of a matrix."""
+    check_problem(owner, problem)
+    if not (isinstance(problem.inequalities, Kronecker) and isinstance(problem.equalities, Kronecker)):
+        cure = "make it with matrix_problem or tied_matrix_problem"
+        raise refusal(owner, "problem", "be a problem of a matrix", "rows of one piece", cure)
+    return problem.inequalities, problem.equalities

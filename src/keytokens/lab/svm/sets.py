@@ -8,22 +8,18 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...base.checks import check_number, floats
 from ...base.errors import NotSeparable, refusal
-from ...model.ragged import Bags, flat_sets, indices
+from ...model.ragged import Bags, Index, Vector, flat_sets, indices
 from .problem import Dense, MarginProblem
-from .solution import MarginSolution
+from .solution import Solution
 from .solver import solve
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 SAME = 1e-9  # norms that differ by less, relatively, tie
 
 
-def label_svm(features: Any, labels: Any) -> MarginSolution:
+def label_svm(features: Any, labels: Any) -> Solution:
     """v = argmin |v| subject to Y_i v'r_i >= 1, as `p` of the solution; `support` are the support vectors.
 
     >>> solution = label_svm([[1.0, 1.0], [1.0, -1.0], [0.5, 1.5]], [1, -1, 1])
@@ -56,7 +52,7 @@ def relaxed_problem(keys: Any, selection: Sequence[int] | Index, support: Sequen
 
 def solve_relaxed(
     keys: Any, selection: Sequence[int] | Index, support: Sequence[int] | Index, bounds: Sequence[float]
-) -> tuple[MarginSolution, ...]:
+) -> tuple[Solution, ...]:
     """Rows of the bags outside `support` ask for a bound instead of 1; one solution a bound, each begun at the last.
 
     Bound 1 is the problem of the selection, bound 0 the relaxed one; between them p is piecewise linear in the bound.
@@ -72,7 +68,7 @@ def solve_relaxed(
     levels = floats(bounds)
     if levels is None or levels.ndim != 1 or not (np.isfinite(levels) & (levels >= 0)).all():
         raise refusal("solve_relaxed", "bounds", "be finite numbers of at least 0", bounds)
-    solutions: list[MarginSolution] = []
+    solutions: list[Solution] = []
     for level in levels:
         loose = replace(problem, b=np.where(problem.b > 0, 1.0, level))
         solutions.append(solve(loose, start=solutions[-1] if solutions else None))
@@ -88,7 +84,7 @@ class SetSolution:
     (((0,),), [0.5])
     """
 
-    solutions: tuple[MarginSolution, ...]  # distinct p, the shortest first; equal norms, or within what was asked for
+    solutions: tuple[Solution, ...]  # distinct p, the shortest first; equal norms, or within what was asked for
     selections: tuple[tuple[int, ...], ...]  # the winner of each bag
 
     @property
@@ -157,7 +153,7 @@ class _Tree:
         A = np.concatenate(rows)
         return MarginProblem(Dense(A), np.ones(len(A)), Dense(np.zeros((0, self.bags.dim))), np.concatenate(names))
 
-    def children(self, path: tuple[int, ...], start: MarginSolution | None) -> list[tuple[tuple[int, ...], Any]]:
+    def children(self, path: tuple[int, ...], start: Solution | None) -> list[tuple[tuple[int, ...], Any]]:
         """The next winners that may still be best, the shortest last: it will be looked at first."""
         found = []
         for winner in self.winners[self.order[len(path)]]:
@@ -167,7 +163,7 @@ class _Tree:
                 self.proofs.append(((*path, int(winner)), refuted.witness))
         return sorted(found, key=lambda child: -child[1].norm)
 
-    def walk(self) -> Iterator[tuple[MarginSolution, tuple[int, ...]]]:
+    def walk(self) -> Iterator[tuple[Solution, tuple[int, ...]]]:
         # Bags with one winner leave no choice: begin where the choices begin.
         fixed = tuple(int(self.winners[i][0]) for i in self.order if len(self.winners[i]) == 1)
         try:
@@ -187,9 +183,9 @@ class _Tree:
             else:
                 stack.extend(self.children(path, solution))
 
-    def leaves(self) -> list[tuple[MarginSolution, tuple[int, ...]]]:
+    def leaves(self) -> list[tuple[Solution, tuple[int, ...]]]:
         """The shortest leaves, one for each p, the shortest first."""
-        found: list[tuple[MarginSolution, tuple[int, ...]]] = []
+        found: list[tuple[Solution, tuple[int, ...]]] = []
         for leaf in self.walk():
             found = [other for other in found if other[0].norm <= self.best * self.room]
             if all(np.abs(leaf[0].p - other[0].p).max() > SAME * (1 + leaf[0].norm) for other in found):

@@ -13,21 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq, qr, svd
 
 from ...base.checks import check_number
 from ...base.errors import NotSeparable, refusal
 from ...base.threads import one_blas_thread
-from ...model.ragged import indices
+from ...model.ragged import Index, Vector, indices
 from .active import ActiveSet, Contradiction, polished
 from .problem import MarginProblem, Rows, check_problem
-from .solution import MarginSolution, NotSolved, Witness
+from .solution import CERTIFIED, NotSolved, Solution, Witness, certified
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
-
-CERTIFIED = 1e-8  # no answer with a larger residual is given out
 FARKAS = 1e-9  # |A'lam + C'nu| of a proof, beside the sizes of what it sums
 _BLOCK = 4096  # ties factored at a time
 _EPS = float(np.finfo(np.float64).eps)
@@ -67,9 +62,7 @@ class _Working:
         return order[np.searchsorted(self.index, np.array(members, np.intp), sorter=order)]
 
 
-def solve(
-    problem: MarginProblem, *, start: MarginSolution | Index | None = None, tolerance: float = 1e-10
-) -> MarginSolution:
+def solve(problem: MarginProblem, *, start: Solution | Index | None = None, tolerance: float = 1e-10) -> Solution:
     """The minimiser, certified on all rows; `start` is the solution of a similar problem (or rows) to begin with.
 
     Rows of another problem are found by their names, where both have names, else by their numbers. A start changes how
@@ -97,7 +90,7 @@ def solve(
         return _solve(_Search(problem, tolerance), first[:0])
 
 
-def _solve(search: _Search, first: Index) -> MarginSolution:
+def _solve(search: _Search, first: Index) -> Solution:
     try:
         if len(first):
             search.begin(first)
@@ -108,17 +101,10 @@ def _solve(search: _Search, first: Index) -> MarginSolution:
     except Contradiction as found:
         raise _not_separable(search, found) from None
     solution = search.solution()
-    residuals = solution.residuals()
-    if not max(residuals.values()) <= CERTIFIED:  # also nan
-        thin = _thin(search, solution)
-        if thin is not None:
-            raise NotSeparable(_SENTENCE, thin)
-        worst = max(residuals, key=lambda name: residuals[name])
-        raise NotSolved(
-            f"solve: the residual `{worst}` is {residuals[worst]:.1e}, above {CERTIFIED:g}; the margin is too thin "
-            "for double precision. Scale or centre the keys, or drop inputs that are almost contradictory."
-        )
-    return solution
+    if not solution.is_optimal(CERTIFIED) and (thin := _thin(search, solution)) is not None:
+        raise NotSeparable(_SENTENCE, thin)
+    because = "; the margin is too thin for double precision. Scale or centre the keys, or drop inputs that are almost "
+    return certified("solve", solution, because + "contradictory.")
 
 
 class _Search:
@@ -217,14 +203,14 @@ class _Search:
         at = self.working.places(self.active.members)
         return self.working.index[at], self.working.rows[at], self.working.length[at]
 
-    def solution(self) -> MarginSolution:
+    def solution(self) -> Solution:
         index, rows, length = self.members()
         p, u = polished(rows.T, self.problem.b[index] / length)
         lam = np.zeros(len(self.problem))
         lam[index] = np.maximum(u, 0.0) / length / self.unit / self.unit
         p = p / self.unit
         nu = self.tie_multipliers(p - self.problem.transposed_times(lam))
-        return MarginSolution(self.problem, p, lam, nu, self.steps)
+        return Solution(self.problem, p, lam, nu, self.steps)
 
     def tie_multipliers(self, pull: Vector) -> Vector:
         """nu with C'nu = pull, the shortest."""
@@ -234,11 +220,11 @@ class _Search:
         return nu
 
 
-def _given_rows(problem: MarginProblem, start: MarginSolution | Index | None) -> Index:
+def _given_rows(problem: MarginProblem, start: Solution | Index | None) -> Index:
     """Rows to begin with; none where there is nothing to go by."""
     if start is None:
         return np.zeros(0, np.intp)
-    if not isinstance(start, MarginSolution):
+    if not isinstance(start, Solution):
         given = indices(start)
         rows = np.unique(given) if given.dtype.kind in "iu" or not given.size else np.full(1, -1)
     elif problem.names is None or start.problem.names is None:
@@ -296,7 +282,7 @@ def _not_separable(search: _Search, found: Contradiction) -> Exception:
     )
 
 
-def _thin(search: _Search, solution: MarginSolution) -> Witness | None:
+def _thin(search: _Search, solution: Solution) -> Witness | None:
     """Where the margin is below 1e-9 of the rows' size the multipliers themselves are a Farkas vector: A'lam = p."""
     index = np.flatnonzero(solution.lam)
     if not len(index):

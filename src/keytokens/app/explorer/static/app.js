@@ -3,11 +3,12 @@
 import { DocumentsView, documentsOf } from "./documents.js";
 import { announce, h, replace } from "./dom.js";
 import { Explanation } from "./explain.js";
-import { Model, phi } from "./model.js";
+import { Model } from "./model.js";
 import { showOverview } from "./overview.js";
 import { sourceOf } from "./source.js";
 import { TryView } from "./tryit.js";
 import { VocabularyView } from "./vocabulary.js";
+import { weightingOf } from "./weighting.js";
 import { MASK, readWords } from "./words.js";
 
 const VIEWS = ["overview", "vocabulary", "documents", "try"];
@@ -38,7 +39,7 @@ function publicFace() {
     documents,
     views,
     explain: (text, hidden = null) => new Explanation(model, text, hidden && new Set(hidden)),
-    phi,
+    weightingOf,
     words: (text) => readWords(text, model.table).map(({ form }) => form ?? MASK),
   };
 }

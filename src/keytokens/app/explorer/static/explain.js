@@ -1,15 +1,14 @@
 // Why one text gets its label: the record that the views show, with the same fields and the same sentence as
-// keytokens/explanation.py. Everything but the words and the probability is computed when it is first asked for.
+// keytokens/explain. Everything but the words and the probability is computed when it is first asked for.
 
-import { phi } from "./model.js";
 import { fixed } from "./numbers.js";
-import { extremesKeeping, probabilityOf, probabilityWithout, rangesDeleting } from "./ranges.js";
-import { NOTHING, flipTokens, sufficientTokens } from "./sets.js";
-import { ballotOf } from "./votes.js";
-import { flipWords, sufficientWords } from "./wordsets.js";
+import { Phrase } from "./proof/phrase.js";
+import { extremesKeeping, probabilityOf, probabilityWithout, rangesDeleting } from "./proof/ranges.js";
+import { NOTHING, flipTokens, sufficientTokens } from "./proof/tokens.js";
+import { votesOf } from "./proof/votes.js";
+import { NO_WORDS, flipWords, sufficientWords } from "./proof/words.js";
 
 export const DELETIONS = [1, 2, 3, 5, 10]; // for how many deleted tokens the range of the probability is given
-const COVERS = "Deletions only: nothing is said of added or replaced words.";
 
 export class Explanation {
   #made = {};
@@ -40,8 +39,8 @@ export class Explanation {
 
   get logWeight() {
     const { columns, occurrences } = this.read;
-    const { attention, counts } = this.model;
-    return this.#once("logWeight", () => columns.map((s, t) => Math.log(phi(occurrences[t], counts)) + attention[s]));
+    const { attention, weighting } = this.model;
+    return this.#once("logWeight", () => columns.map((s, t) => Math.log(weighting.of(occurrences[t])) + attention[s]));
   }
 
   /** K arrays: the value of each token for each class, intercept folded in. */
@@ -88,55 +87,58 @@ export class Explanation {
     });
   }
 
-  get ballot() {
-    return this.#once("ballot", () =>
-      ballotOf(this.logWeight, this.values, this.label, this.model.logSink, this.model.intercepts()),
+  get votes() {
+    return this.#once("votes", () =>
+      votesOf(this.logWeight, this.values, this.label, this.model.logSink, this.model.intercepts()),
     );
   }
 
   get sufficient() {
-    return this.#once("sufficient", () => (this.names.length ? sufficientTokens(this.ballot) : NOTHING));
+    return this.#once("sufficient", () => (this.names.length ? sufficientTokens(this.votes) : NOTHING));
   }
 
   get flip() {
-    return this.#once("flip", () => (this.names.length ? flipTokens(this.ballot) : NOTHING));
+    return this.#once("flip", () => (this.names.length ? flipTokens(this.votes) : NOTHING));
+  }
+
+  get phrase() {
+    const { read, votes, model } = this;
+    return this.#once("phrase", () => new Phrase({ ...read, length: read.words.length, votes, phi: model.weighting }));
   }
 
   /** Fewest words that fix the label, whatever other words are masked: `positions` are numbers of words. */
   get sufficientWords() {
-    return this.#once("sufficientWords", () =>
-      this.names.length ? sufficientWords(this) : { ...NOTHING, positions: [] },
-    );
+    return this.#once("sufficientWords", () => (this.names.length ? sufficientWords(this.phrase) : NO_WORDS));
   }
 
   /** Fewest words to mask so that the label changes. */
   get flipWords() {
-    return this.#once("flipWords", () => (this.names.length ? flipWords(this) : { ...NOTHING, positions: [] }));
+    return this.#once("flipWords", () => (this.names.length ? flipWords(this.phrase) : NO_WORDS));
   }
 
   /** Least probability of the label, whatever is deleted outside the sufficient set. */
   get atLeast() {
-    return this.#once("atLeast", () => probabilityOf(extremesKeeping(this.ballot, this.sufficient.indices, -1)));
+    return this.#once("atLeast", () => probabilityOf(extremesKeeping(this.votes, this.sufficient.indices, -1)));
   }
 
   /** [least, greatest] of these probabilities. */
   get keeping() {
     if (!this.names.length) return null;
-    return [this.atLeast, probabilityOf(extremesKeeping(this.ballot, this.sufficient.indices, 1))];
+    return [this.atLeast, probabilityOf(extremesKeeping(this.votes, this.sufficient.indices, 1))];
   }
 
   /** The same when at most m tokens are deleted: [[m, least, greatest], ...]. */
   get deleting() {
     return this.#once("deleting", () => {
       if (!this.names.length) return [];
-      const ends = rangesDeleting(this.ballot, DELETIONS);
+      const ends = rangesDeleting(this.votes, DELETIONS);
       const side = (i, end) => probabilityOf(ends[i].map((both) => both[end]));
       return DELETIONS.map((m, i) => [m, side(i, 0), side(i, 1)]);
     });
   }
 
   get probabilityAfterFlip() {
-    return this.flip.status === "none" ? null : probabilityWithout(this.ballot, this.flip.indices);
+    return this.flip.status === "none" ? null : probabilityWithout(this.votes, this.flip.indices);
   }
 
   get tight() {
@@ -177,48 +179,34 @@ export class Explanation {
   }
 }
 
-const times = (number, unit) => `${number} ${number === 1 ? unit.slice(0, -1) : unit}`;
 const roundedDown = (p) => fixed(Math.floor((p || 0) * 100) / 100, 2);
 
-function noFewer(size) {
-  if (size === 1) return "Nothing less does.";
-  return size === 2 ? "No single token does." : `No ${size - 1} tokens do.`;
-}
-
 function sentenceOf(e) {
-  const { ballot, sufficient: kept, flip: gone } = e;
-  const quoted = (k) => e.model.classes[k].repr;
-  if (!e.names.length) {
-    const why = ballot.hasSink ? "the intercept alone decides" : "the label is the most frequent one";
-    return `The text has no known token: ${why}.`;
-  }
-  const parts = [...keptSentences(e, kept, quoted(e.label)), ...goneSentences(e, gone, quoted)];
-  if (e.tight) parts.push("To rounding: a comparison hangs on a relative difference below 1e-12.");
-  return [...parts, COVERS].join(" ");
+  const { model, votes } = e;
+  if (!e.names.length) return model.said(votes.hasSink ? "no token, sink" : "no token");
+  const own = model.sentences.units.tokens;
+  const items = `${votes.tokens} ${votes.tokens === 1 ? own.unit : "tokens"}`;
+  const facts = { ...own, units: "tokens", items, label: model.classes[e.label].repr, rivals: votes.rivals.length };
+  const tight = e.tight ? [model.said("tight")] : [];
+  return [...keptSentences(e, facts), ...goneSentences(e, facts), ...tight, own.covers].join(" ");
 }
 
-function keptSentences(e, kept, label) {
-  const stays = `it stays ${label} and its probability stays at least ${roundedDown(e.atLeast)}`;
-  const tokens = times(e.ballot.tokens, "tokens");
-  if (kept.size === 0) return [`The label is fixed without any token: whatever is deleted, ${stays}.`];
-  if (kept.status !== "minimum") {
-    return [
-      `These ${kept.size} of ${tokens} fix the label against all ${e.ballot.rivals.length} rivals: ` +
-        `whatever other tokens are deleted, ${stays}. ` +
-        `None of them can be left out (at least ${kept.lower} are needed).`,
-    ];
-  }
-  const verb = kept.size === 1 ? "fixes" : "fix";
-  const said = [`${kept.size} of ${tokens} ${verb} the label: whatever other tokens are deleted, ${stays}.`];
-  return kept.size > 1 || e.ballot.hasSink ? [...said, noFewer(kept.size)] : said;
+function keptSentences({ model, votes, sufficient: kept, atLeast }, shared) {
+  const facts = { ...shared, size: kept.size, lower: kept.lower, probability: roundedDown(atLeast) };
+  if (kept.size === 0) return [model.said("kept none", facts)];
+  if (kept.status !== "minimum") return [model.said("kept subset", facts)];
+  const does = model.said(kept.size === 1 ? "kept one" : "kept many", facts);
+  return kept.size > 1 || votes.hasSink ? [does, noFewer(model, kept.size, facts)] : [does];
 }
 
-function goneSentences(e, gone, quoted) {
-  if (gone.status === "none") {
-    return [`No deletion${e.ballot.hasSink ? "" : " that leaves a known token"} changes the label.`];
-  }
-  const these = gone.size === 1 ? "this token" : `these ${gone.size} tokens`;
-  const then = `(the probability of ${quoted(e.label)} is then ${fixed(e.probabilityAfterFlip, 2)})`;
-  const said = `Deleting ${these} makes it ${quoted(gone.labelAfter)} ${then}.`;
-  return gone.size > 1 ? [said, noFewer(gone.size)] : [said];
+function goneSentences({ model, votes, flip: gone, probabilityAfterFlip }, shared) {
+  if (gone.status === "none") return [model.said(votes.hasSink ? "gone none, sink" : "gone none", shared)];
+  const after = model.classes[gone.labelAfter].repr;
+  const facts = { ...shared, size: gone.size, after, probability: fixed(probabilityAfterFlip, 2) };
+  const does = model.said(gone.size === 1 ? "gone one" : "gone many", facts);
+  return gone.size > 1 ? [does, noFewer(model, gone.size, facts)] : [does];
+}
+
+function noFewer(model, size, facts) {
+  return model.said(`fewer than ${size < 3 ? size : "many"}`, { ...facts, fewer: size - 1 });
 }

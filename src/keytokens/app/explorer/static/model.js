@@ -1,22 +1,17 @@
 // The model itself: f = C(w b) / (C w + w0) + c with w = exp(a), in double precision and in Python's order of sums.
 
 import { argmax } from "./numbers.js";
+import { weightingOf } from "./weighting.js";
 import { classTable, readWords } from "./words.js";
-
-/** phi, the weight of a token that occurs c times, for any amount c >= 0: the functions of keytokens/model/blocks.py. */
-export function phi(c, counts) {
-  if (counts === "raw") return c;
-  if (counts === "binary") return c > 0 ? 1 : 0;
-  return Math.min(c, 1) + Math.log(Math.max(c, 1));
-}
 
 export class Model {
   /** From a container: see keytokens/app/explorer/pack.py for what it holds. */
   constructor({ facts, arrays }) {
     this.facts = facts;
+    this.sentences = facts.sentences; // templates by name: see keytokens/explain/sentences.json
     this.classes = facts.classes; // [{name, quoted, value}]
     this.two = facts.classes.length === 2;
-    this.counts = facts.counts;
+    this.weighting = weightingOf(facts.weighting);
     this.order = facts.order;
     this.tokens = facts.tokens.length ? facts.tokens.split("\n") : [];
     this.size = this.tokens.length;
@@ -45,6 +40,11 @@ export class Model {
     const w = this.attention.map((a) => Math.exp(a - top));
     const wB = this.values.map((b) => b.map((value, s) => w[s] * value));
     return { w, wB, sink: Math.exp(this.logSink - top) };
+  }
+
+  /** The sentence of this name with its facts filled in. */
+  said(name, facts = {}) {
+    return this.sentences[name].replace(/\{(\w+)\}/g, (_, key) => facts[key]);
   }
 
   /** Value of token s for class k, intercept folded in; of two classes the first has 0. */
@@ -108,14 +108,14 @@ export class Model {
       sink = Math.exp(this.logSink - top);
     }
     let total = 0;
-    for (const t of order) total += phi(occurrences[t], this.counts) * weight(t);
+    for (const t of order) total += this.weighting.of(occurrences[t]) * weight(t);
     total += sink;
     const scores = this.values.map((b, k) => {
       if (!(total > 0)) return this.empty[k];
       let sum = 0;
       for (const t of order) {
         const wb = own ? own.wB[k][columns[t]] : weight(t) * b[columns[t]];
-        sum += phi(occurrences[t], this.counts) * wb;
+        sum += this.weighting.of(occurrences[t]) * wb;
       }
       return sum / total + this.intercept[k];
     });

@@ -129,6 +129,7 @@ export class Panel {
       .slice(0, CHIPS)
       .map((i) => h("li", { class: "chip plain" }, foreign(oneLine(e.text.slice(e.words[i].start, e.words[i].end)))));
     const rest = found.positions.length - CHIPS;
+    const says = setLine(e, found, "masking of words", "word", e.words.length);
     const mask =
       this.onMask && found.positions.length
         ? h("button", { type: "button", click: () => this.onMask(masked) }, button)
@@ -137,7 +138,7 @@ export class Panel {
       "section",
       null,
       h("h3", null, title),
-      h("p", { class: "soft" }, wordsLine(e, found), found.positions.length ? ` ${does}` : ""),
+      h("p", { class: "soft" }, says, found.positions.length ? ` ${does}` : ""),
       h("ul", { class: "chips" }, chips, rest > 0 ? h("li", { class: "soft" }, `and ${whole(rest)} more`) : null),
       mask,
     );
@@ -333,36 +334,23 @@ function setOf(e, title, found, kind) {
 }
 
 function sizeLine(e, found, kind) {
-  const total = several(e.ballot.tokens, "token");
   if (!e.names.length) return "None: no word of this text is known.";
-  if (found.status === "none") {
-    return `There is none: no deletion${e.ballot.hasSink ? "" : " that leaves a known token"} changes the label.`;
-  }
-  if (found.size === 0) return "Empty: the label is fixed without any token.";
-  const proved =
-    found.status === "minimum"
-      ? "proved to be the fewest"
-      : `none can be left out, and fewer than ${found.lower} never do`;
-  const does =
-    kind === "kept"
-      ? "Whatever other tokens are deleted, the label stays."
-      : `Deleting ${found.size === 1 ? "it" : "them"} changes the label.`;
-  return `${whole(found.size)} of ${total}, ${proved}. ${does}`;
+  const says = setLine(e, found, "deletion", "token", e.votes.tokens);
+  if (!found.size) return says;
+  if (kind === "kept") return `${says} Whatever other tokens are deleted, the label stays.`;
+  return `${says} Deleting ${found.size === 1 ? "it" : "them"} changes the label.`;
 }
 
-/** What is proved of the size of a set of words. */
-function wordsLine(e, found) {
-  if (found.status === "none")
-    return `There is none: no masking of words${e.ballot.hasSink ? "" : " that leaves a known token"} changes the label.`;
-  if (!found.positions.length && found.status === "bounds")
-    return `None was found; if there is one, it has at least ${several(found.lower, "word")}.`;
-  if (!found.positions.length) return "Empty: the label is fixed without any word.";
-  const proved = {
-    minimum: ", proved to be the fewest.",
-    "subset-minimal": `; none can be left out, and fewer than ${found.lower} never do.`,
-    bounds: `, verified; the fewest are at least ${found.lower}.`,
-  };
-  return `${whole(found.size)} of ${several(e.words.length, "word")}${proved[found.status]}`;
+/** What is proved of the size of a set of tokens or words. */
+function setLine({ model, votes }, found, doing, unit, total) {
+  const { rest } = model.sentences.units.tokens;
+  const name = {
+    none: votes.hasSink ? "set none, sink" : "set none",
+    bounds: found.size ? "set bounds" : "set not found",
+  }[found.status];
+  const facts = { doing, rest, unit, size: whole(found.size), items: several(total, unit) };
+  facts.lower = found.size ? found.lower : several(found.lower, unit);
+  return model.said(name ?? (found.size ? `set ${found.status}` : "set empty"), facts);
 }
 
 function strongest(side, found, kind) {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,9 @@ from ...descent.flow import Flow, FlowState
 from ...problems.geometry import misalignment
 from ...problems.multiclass import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
 from ...svm.problem import MarginProblem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import Array, solved
 from .data import Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
 from .flows import LOOSE, PIECES
@@ -78,17 +77,6 @@ def _guarded(rng: np.random.Generator) -> Guarded:
     return guarded(small_enough(start, lambda start: bool(_BELOW.holds(guarded(start)))))
 
 
-def _breaks_in(one: Guarded) -> float:
-    """Documents without their important token; and, for any values, the barrier against the least of what one costs."""
-    b = 3 * np.sin(1 + np.arange(one.data.V))
-    costs = [
-        np.logaddexp(0, -y * b[token]) / len(one.data)
-        for row, y in zip(one.data.tokens, one.data.labels, strict=True)
-        for token in row[one.data.kinds[row] == 0]
-    ]
-    return max(float(one.left_out), abs(barrier(one.data, b) - min(costs)))
-
-
 _BELOW: Hypothesis[Guarded] = Hypothesis(
     "the loss at the start of the flow is below the barrier",
     lambda one: loss(one.data, one.step.E, one.start, one.step.start.v) < barrier(one.data, one.step.b),
@@ -120,7 +108,7 @@ class Ideal:
         return first_step(self.data, self.start, self.eta)
 
     @cached_property
-    def solution(self) -> MarginSolution:
+    def solution(self) -> Solution:
         return solve(MarginProblem.from_vocabulary(self.step.E, self.data.counts, self.data.important))
 
 
@@ -132,31 +120,6 @@ def _ideal(rng: np.random.Generator, share: float = 0.5, most: float = 100.0) ->
     start = ideal_start(rng, data.V, data.V + 1 + int(rng.integers(0, 5)))
     size = float(rng.uniform(0.5, 2))
     return Ideal(data, replace(start, v=size * start.v), float(rng.uniform(1, most)))
-
-
-def _off_closed_form(one: Ideal) -> float:
-    """p_*, its margin, its logits on both kinds of tokens and its part along v, against M/(K + M) and -K/(K + M)."""
-    data, p = one.data, one.solution.p
-    important = data.kinds != 0
-    K, M = int(important.sum()), data.irrelevants
-    form = (M * one.start.E[important].sum(axis=0) - K * one.start.E[~important].sum(axis=0)) / (K + M)
-    logits = np.where(important, M, -K) / (K + M)
-    return float(
-        max(
-            np.abs(p - form).max(),
-            abs(one.solution.margin - np.sqrt(1 / K + 1 / M)),
-            np.abs(one.step.E @ p - logits).max(),
-            abs(p @ one.start.v),
-        )
-    )
-
-
-def _off_unbalanced_form(one: Ideal) -> float:
-    form = closed_form(one.data, one.start.E, one.start.v, one.eta)
-    along = one.solution.p @ one.start.v / np.linalg.norm(one.start.v)
-    logits = np.abs(one.step.E @ one.solution.p - form.logits).max()
-    sizes = abs(along - form.along_v), abs(one.solution.margin - form.margin)
-    return float(max(np.abs(one.solution.p - form.p).max(), logits, *sizes))
 
 
 _ORTHONORMAL: Hypothesis[Ideal] = Hypothesis(
@@ -198,11 +161,6 @@ def _large_step(rng: np.random.Generator) -> Ideal:
     return Ideal(data, replace(start, v=v), eta)
 
 
-def _above_barrier(one: Ideal) -> float:
-    """L at the start of the flow over the barrier, less 1."""
-    return loss(one.data, one.step.E, one.start.p, one.start.v) / barrier(one.data, one.step.b) - 1
-
-
 _LARGE: Hypothesis[Ideal] = Hypothesis(
     "eta >= 2 T log(n / log 2) / (alpha_min |v|^2)",
     lambda one: one.eta >= sufficient_step(one.data, float(np.linalg.norm(one.start.v))),
@@ -229,16 +187,6 @@ def _far_along_v(rng: np.random.Generator) -> Guarded:
     data = planted(rng, 2 * positives, 4, positives, 1, int(rng.integers(4, 7)), mirrored=True)
     start = ideal_start(rng, data.V, data.V + 1)
     return Guarded(data, first_step(data, start, float(rng.uniform(90, 300))), float(rng.uniform(4, 6)) * start.v)
-
-
-def _off_alternative(one: Guarded) -> float:
-    """L against L_alt in units of 1e-9, the direction against the bad selection's own max margin in units of 1e-3.
-
-    And L_alt must be above the barrier: 1 + their relative distance is below 1.
-    """
-    expected = alternative_loss(one.data, one.step.b)
-    above = 1 + (barrier(one.data, one.step.b) - expected) / expected
-    return float(max(abs(one.run.loss - expected) / 1e-9, one.run.misalignment() / 1e-3, above))
 
 
 _WORTHLESS: Hypothesis[Guarded] = Hypothesis(
@@ -313,17 +261,6 @@ def _off_gradient(one: ManyClasses) -> float:
     return float(max(np.abs(down.plain + one.E.T @ gradient.a).max(), abs(reading.value - gradient.loss)))
 
 
-def _classes_select(one: ManyClasses) -> float:
-    """Documents without their important token; 1 - cos to the max-margin direction in units of 1e-3; the gradient."""
-    state, _ = one.end
-    chosen = one.data.counts.indices[state.reading.selected]
-    missed = int((chosen != one.data.important).sum())
-    target = solved(solve, MarginProblem.from_vocabulary(one.E, one.data.counts, one.data.important))
-    if target is None:
-        return np.inf
-    return float(max(2.0 * missed, misalignment(state.p, target.p) / 1e-3, _off_gradient(one) / 1e-12))
-
-
 _CLASSES_BELOW: Hypothesis[ManyClasses] = Hypothesis(
     "the loss at the start of the flow is below the barrier",
     lambda one: MulticlassProblem(one.E, one.data, one.v).read((one.start,)).value < one.barrier,
@@ -340,86 +277,138 @@ def _classes_trapped() -> ManyClasses:
     return replace(one, start=4.0 * one.v[0])
 
 
-CLAIMS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="te.barrier",
-        says="If the flow starts with a loss below (1/n) log(1 + exp(-u)), u the largest y b of an irrelevant token, "
-        "every document selects its important token.",
-        source=PAPER + ", exact selection; the constant keytokens",
-        hypotheses=(_BELOW, _DIVERGES),
-        excess=_breaks_in,
-        tolerance=1e-12,
-        draw=_guarded,
-        seeds=24,
-        counters=(Counter("a start far along v", _BELOW.says, _trapped),),
-    ),
-    Claim(
-        id="te.sufficient-step",
-        says="From p_0 = 0 and E_0 v = 0, a step of 2 T log(n / log 2) / (alpha_min |v|^2) or more puts the start of "
-        "the flow below the barrier.",
-        source=AFTER + ", exact selection",
-        hypotheses=(_ORTHONORMAL, _NEUTRAL, _LARGE),
-        excess=_above_barrier,
-        tolerance=0.0,
-        draw=_large_step,
-        seeds=60,
-        counters=(Counter("nine tenths of that step", _LARGE.says, _small_step),),
-    ),
-    Claim(
-        id="te.closed-form",
-        says="With K important and M irrelevant tokens that all meet, balanced labels and orthonormal embeddings, p_* "
-        "gives M/(K + M) to important tokens of both signs, -K/(K + M) to the others, nothing to v; its margin is "
-        "sqrt(1/K + 1/M).",
-        source="keytokens",
-        hypotheses=(_ORTHONORMAL, _MEET, _EVEN),
-        excess=_off_closed_form,
-        tolerance=1e-8,
-        draw=_ideal,
-        seeds=40,
-        counters=(
-            Counter("three positive documents to one", _EVEN.says, lambda: _ideal(np.random.default_rng(0), 0.75)),
-            Counter("tokens that never meet", _MEET.says, _never_meet),
-            Counter("Gaussian embeddings, d = 16", _ORTHONORMAL.says, _gaussian),
-        ),
-    ),
-    Claim(
-        id="te.unbalanced-form",
-        says="With unbalanced labels p_* still has one logit on all important tokens and one, lower by 1, on all "
-        "others; its part along v solves two linear equations.",
-        source="keytokens",
-        hypotheses=(_ORTHONORMAL, _MEET, _SIGNS),
-        excess=_off_unbalanced_form,
-        tolerance=1e-8,
-        draw=lambda rng: _ideal(rng, float(rng.uniform(0.3, 0.7)), 15.0),  # larger steps spoil the signs
-        seeds=40,
-        counters=(Counter("tokens that never meet", _MEET.says, lambda: _never_meet(0.75)),),
-    ),
-    Claim(
-        id="te.alternative-optimum",
-        says="From p_0 = c v, c large, the flow may leave every negative document on irrelevant tokens; it then ends "
-        "in the max-margin direction of that selection, at the loss of positive documents plus log 2 for each other.",
-        source="keytokens",
-        hypotheses=(_WORTHLESS, _DIVERGES, _MISSED),
-        excess=_off_alternative,
-        tolerance=1.0,
-        known=(lambda: _trapped(100, 4), lambda: _trapped(400, 0.5), lambda: _trapped(400, 4)),
-        draw=_far_along_v,
-        seeds=20,
-        counters=(
-            Counter("p_0 = 0", _MISSED.says, lambda: _trapped(100, 0)),
-            Counter("p_0 = v/2", _MISSED.says, lambda: _trapped(100, 0.5)),
-        ),
-    ),
-    Claim(
-        id="te.multiclass-selection",
-        says="With K classes the flow selects the important token of every document if it starts below the barrier, in "
-        "which the lead over each rival stands for y b; and its limit is the max-margin direction.",
-        source="keytokens",
-        hypotheses=(_CLASSES_BELOW, _CLASSES_FAR),
-        excess=_classes_select,
-        tolerance=1.0,
-        draw=_many_classes,
-        seeds=22,
-        counters=(Counter("a start far along v_0", _CLASSES_BELOW.says, _classes_trapped),),
+@claim(
+    "te.barrier",
+    says="If the flow starts with a loss below (1/n) log(1 + exp(-u)), u the largest y b of an irrelevant token, "
+    "every document selects its important token.",
+    source=PAPER + ", exact selection; the constant keytokens",
+    hypotheses=(_BELOW, _DIVERGES),
+    tolerance=1e-12,
+    draw=_guarded,
+    seeds=24,
+    counters=(Counter("a start far along v", _BELOW.says, _trapped),),
+)
+def _breaks_in(one: Guarded) -> float:
+    """Documents without their important token; and, for any values, the barrier against the least of what one costs."""
+    b = 3 * np.sin(1 + np.arange(one.data.V))
+    costs = [
+        np.logaddexp(0, -y * b[token]) / len(one.data)
+        for row, y in zip(one.data.tokens, one.data.labels, strict=True)
+        for token in row[one.data.kinds[row] == 0]
+    ]
+    return max(float(one.left_out), abs(barrier(one.data, b) - min(costs)))
+
+
+@claim(
+    "te.sufficient-step",
+    says="From p_0 = 0 and E_0 v = 0, a step of 2 T log(n / log 2) / (alpha_min |v|^2) or more puts the start of "
+    "the flow below the barrier.",
+    source=AFTER + ", exact selection",
+    hypotheses=(_ORTHONORMAL, _NEUTRAL, _LARGE),
+    tolerance=0.0,
+    draw=_large_step,
+    seeds=60,
+    counters=(Counter("nine tenths of that step", _LARGE.says, _small_step),),
+)
+def _above_barrier(one: Ideal) -> float:
+    """L at the start of the flow over the barrier, less 1."""
+    return loss(one.data, one.step.E, one.start.p, one.start.v) / barrier(one.data, one.step.b) - 1
+
+
+@claim(
+    "te.closed-form",
+    says="With K important and M irrelevant tokens that all meet, balanced labels and orthonormal embeddings, p_* "
+    "gives M/(K + M) to important tokens of both signs, -K/(K + M) to the others, nothing to v; its margin is "
+    "sqrt(1/K + 1/M).",
+    source="keytokens",
+    hypotheses=(_ORTHONORMAL, _MEET, _EVEN),
+    tolerance=1e-8,
+    draw=_ideal,
+    seeds=40,
+    counters=(
+        Counter("three positive documents to one", _EVEN.says, lambda: _ideal(np.random.default_rng(0), 0.75)),
+        Counter("tokens that never meet", _MEET.says, _never_meet),
+        Counter("Gaussian embeddings, d = 16", _ORTHONORMAL.says, _gaussian),
     ),
 )
+def _off_closed_form(one: Ideal) -> float:
+    """p_*, its margin, its logits on both kinds of tokens and its part along v, against M/(K + M) and -K/(K + M)."""
+    data, p = one.data, one.solution.p
+    important = data.kinds != 0
+    K, M = int(important.sum()), data.irrelevants
+    form = (M * one.start.E[important].sum(axis=0) - K * one.start.E[~important].sum(axis=0)) / (K + M)
+    logits = np.where(important, M, -K) / (K + M)
+    return float(
+        max(
+            np.abs(p - form).max(),
+            abs(one.solution.margin - np.sqrt(1 / K + 1 / M)),
+            np.abs(one.step.E @ p - logits).max(),
+            abs(p @ one.start.v),
+        )
+    )
+
+
+@claim(
+    "te.unbalanced-form",
+    says="With unbalanced labels p_* still has one logit on all important tokens and one, lower by 1, on all "
+    "others; its part along v solves two linear equations.",
+    source="keytokens",
+    hypotheses=(_ORTHONORMAL, _MEET, _SIGNS),
+    tolerance=1e-8,
+    draw=lambda rng: _ideal(rng, float(rng.uniform(0.3, 0.7)), 15.0),  # larger steps spoil the signs
+    seeds=40,
+    counters=(Counter("tokens that never meet", _MEET.says, lambda: _never_meet(0.75)),),
+)
+def _off_unbalanced_form(one: Ideal) -> float:
+    form = closed_form(one.data, one.start.E, one.start.v, one.eta)
+    along = one.solution.p @ one.start.v / np.linalg.norm(one.start.v)
+    logits = np.abs(one.step.E @ one.solution.p - form.logits).max()
+    sizes = abs(along - form.along_v), abs(one.solution.margin - form.margin)
+    return float(max(np.abs(one.solution.p - form.p).max(), logits, *sizes))
+
+
+@claim(
+    "te.alternative-optimum",
+    says="From p_0 = c v, c large, the flow may leave every negative document on irrelevant tokens; it then ends "
+    "in the max-margin direction of that selection, at the loss of positive documents plus log 2 for each other.",
+    source="keytokens",
+    hypotheses=(_WORTHLESS, _DIVERGES, _MISSED),
+    tolerance=1.0,
+    known=(lambda: _trapped(100, 4), lambda: _trapped(400, 0.5), lambda: _trapped(400, 4)),
+    draw=_far_along_v,
+    seeds=20,
+    counters=(
+        Counter("p_0 = 0", _MISSED.says, lambda: _trapped(100, 0)),
+        Counter("p_0 = v/2", _MISSED.says, lambda: _trapped(100, 0.5)),
+    ),
+)
+def _off_alternative(one: Guarded) -> float:
+    """L against L_alt in units of 1e-9, the direction against the bad selection's own max margin in units of 1e-3.
+
+    And L_alt must be above the barrier: 1 + their relative distance is below 1.
+    """
+    expected = alternative_loss(one.data, one.step.b)
+    above = 1 + (barrier(one.data, one.step.b) - expected) / expected
+    return float(max(abs(one.run.loss - expected) / 1e-9, one.run.misalignment() / 1e-3, above))
+
+
+@claim(
+    "te.multiclass-selection",
+    says="With K classes the flow selects the important token of every document if it starts below the barrier, in "
+    "which the lead over each rival stands for y b; and its limit is the max-margin direction.",
+    source="keytokens",
+    hypotheses=(_CLASSES_BELOW, _CLASSES_FAR),
+    tolerance=1.0,
+    draw=_many_classes,
+    seeds=22,
+    counters=(Counter("a start far along v_0", _CLASSES_BELOW.says, _classes_trapped),),
+)
+def _classes_select(one: ManyClasses) -> float:
+    """Documents without their important token; 1 - cos to the max-margin direction in units of 1e-3; the gradient."""
+    state, _ = one.end
+    chosen = one.data.counts.indices[state.reading.selected]
+    missed = int((chosen != one.data.important).sum())
+    target = solved(solve, MarginProblem.from_vocabulary(one.E, one.data.counts, one.data.important))
+    if target is None:
+        return np.inf
+    return float(max(2.0 * missed, misalignment(state.p, target.p) / 1e-3, _off_gradient(one) / 1e-12))

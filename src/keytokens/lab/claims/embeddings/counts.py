@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from ....model.attention import Parameters, evaluate
 from ....model.blocks import Block
 from ....model.losses import Logistic
 from ...problems.embeddings import pull_back
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import Array, central_differences
 from .data import Documents, random_labels
 from .stages import AFTER, Start, Training, attention, embedding_gradient, random_documents
@@ -53,14 +52,6 @@ def _core_gradient(case: Training) -> Array:
     return np.asarray(pull_back(gradient, E, p, v)[0], np.float64)
 
 
-def _gradient(case: Training) -> float:
-    """Against central differences (to 1e-8) and against the classifier's gradient (to rounding)."""
-    formula = embedding_gradient(case.documents, case.start, case.weights)
-    numeric = central_differences(lambda E: _literal_loss(case, E), case.start.E)
-    core = np.abs(formula - _core_gradient(case)).max() / max(np.abs(formula).max(), 1e-12)
-    return float(max(np.abs(formula - numeric).max() / 1e-8, core / 1e-12))
-
-
 # --- a bag of words --------------------------------------------------------------------------------------------------
 
 
@@ -79,15 +70,6 @@ def _ordered(rng: np.random.Generator, scale: float = 0.0) -> Ordered:
     shuffled = replace(documents, tokens=tuple(rng.permutation(row) for row in documents.tokens))
     longest = int(documents.lengths.max())
     return Ordered(case, shuffled, scale * rng.normal(size=(longest, case.start.E.shape[1])))
-
-
-def _bag_of_words(one: Ordered) -> float:
-    start = one.case.start
-    by_place = _literal_logits(one.case.documents, start, one.places)
-    by_count = attention(one.case.documents, start.E @ start.p) @ (start.E @ start.v)
-    reordered = _literal_logits(one.shuffled, start, one.places)
-    worst = max(np.abs(by_place - by_count).max(), np.abs(by_place - reordered).max())
-    return float(worst / (1 + np.abs(by_count).max()))
 
 
 # --- the average signed frequency ------------------------------------------------------------------------------------
@@ -109,17 +91,6 @@ def _counted(rng: np.random.Generator) -> Counted:
     return Counted(random_documents(rng, 15), balanced=bool(rng.random() < 0.5))
 
 
-def _signed_frequency(one: Counted) -> float:
-    """alpha = freq Delta, all three position by position; and each against the count form."""
-    documents = one.documents
-    above, below = (_class_share(documents, y, one.balanced) for y in (1.0, -1.0))
-    alpha, frequency = above - below, above + below
-    weights = documents.balanced if one.balanced else documents.even
-    delta = documents.posterior_difference(weights) if one.by_length else documents.plain_difference()
-    counted = np.abs(alpha - documents.signed_frequency(weights)), np.abs(frequency - documents.frequency(weights))
-    return float(max(np.abs(alpha - frequency * delta).max(), *(gap.max() for gap in counted)))
-
-
 def _class_share(documents: Documents, y: float, balanced: bool) -> Array:
     """(V,) the mean of c_s/T over the documents of a class, times 1/2 or the share of the class."""
     rows = [row for row, label in zip(documents.tokens, documents.labels, strict=True) if label == y]
@@ -139,51 +110,72 @@ _WEIGHED: Hypothesis[Counted] = Hypothesis(
 )
 
 
-CLAIMS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="te.gradient",
-        says="Minus the gradient of the loss in E_s is the mean of y g Q_s (v + (b_s - f) p), g = sigma(-y f), for all "
-        "lengths and weights of the documents.",
-        source=AFTER + ", one-step lemma",
-        excess=_gradient,
-        tolerance=1.0,  # in units of 1e-8 against differences, 1e-12 against the classifier's own gradient
-        draw=_any_training,
-        seeds=40,
-    ),
-    Claim(
-        id="te.bag-of-words",
-        says="f depends on a document only through its counts: the softmax over positions equals the one over counts, "
-        "in any order of the tokens.",
-        source=AFTER + ", model",
-        hypotheses=(Hypothesis("places have no embeddings of their own", lambda one: not one.places.any()),),
-        excess=_bag_of_words,
-        tolerance=1e-13,
-        draw=_ordered,
-        seeds=60,
-        counters=(
-            Counter(
-                "embeddings of places",
-                "places have no embeddings of their own",
-                lambda: _ordered(np.random.default_rng(0), 1.0),
-            ),
-        ),
-    ),
-    Claim(
-        id="te.signed-frequency",
-        says="The average signed frequency of a token is its frequency times its posterior difference, with the same "
-        "weights of lengths and classes in all three.",
-        source=AFTER + ", average signed frequency",
-        hypotheses=(_WEIGHED,),
-        excess=_signed_frequency,
-        tolerance=1e-15 * 16,  # sums of up to 15 documents
-        draw=_counted,
-        seeds=80,
-        counters=(
-            Counter(
-                "plain occurrences, different lengths",
-                _WEIGHED.says,
-                lambda: Counted(Documents.of([[0], [0, 1, 1]], [1, -1], 2), by_length=False),
-            ),
+@claim(
+    "te.gradient",
+    says="Minus the gradient of the loss in E_s is the mean of y g Q_s (v + (b_s - f) p), g = sigma(-y f), for all "
+    "lengths and weights of the documents.",
+    source=AFTER + ", one-step lemma",
+    tolerance=1.0,  # in units of 1e-8 against differences, 1e-12 against the classifier's own gradient
+    draw=_any_training,
+    seeds=40,
+)
+def _gradient(case: Training) -> float:
+    """Against central differences (to 1e-8) and against the classifier's gradient (to rounding)."""
+    formula = embedding_gradient(case.documents, case.start, case.weights)
+    numeric = central_differences(lambda E: _literal_loss(case, E), case.start.E)
+    core = np.abs(formula - _core_gradient(case)).max() / max(np.abs(formula).max(), 1e-12)
+    return float(max(np.abs(formula - numeric).max() / 1e-8, core / 1e-12))
+
+
+@claim(
+    "te.bag-of-words",
+    says="f depends on a document only through its counts: the softmax over positions equals the one over counts, "
+    "in any order of the tokens.",
+    source=AFTER + ", model",
+    hypotheses=(Hypothesis("places have no embeddings of their own", lambda one: not one.places.any()),),
+    tolerance=1e-13,
+    draw=_ordered,
+    seeds=60,
+    counters=(
+        Counter(
+            "embeddings of places",
+            "places have no embeddings of their own",
+            lambda: _ordered(np.random.default_rng(0), 1.0),
         ),
     ),
 )
+def _bag_of_words(one: Ordered) -> float:
+    start = one.case.start
+    by_place = _literal_logits(one.case.documents, start, one.places)
+    by_count = attention(one.case.documents, start.E @ start.p) @ (start.E @ start.v)
+    reordered = _literal_logits(one.shuffled, start, one.places)
+    worst = max(np.abs(by_place - by_count).max(), np.abs(by_place - reordered).max())
+    return float(worst / (1 + np.abs(by_count).max()))
+
+
+@claim(
+    "te.signed-frequency",
+    says="The average signed frequency of a token is its frequency times its posterior difference, with the same "
+    "weights of lengths and classes in all three.",
+    source=AFTER + ", average signed frequency",
+    hypotheses=(_WEIGHED,),
+    tolerance=1e-15 * 16,  # sums of up to 15 documents
+    draw=_counted,
+    seeds=80,
+    counters=(
+        Counter(
+            "plain occurrences, different lengths",
+            _WEIGHED.says,
+            lambda: Counted(Documents.of([[0], [0, 1, 1]], [1, -1], 2), by_length=False),
+        ),
+    ),
+)
+def _signed_frequency(one: Counted) -> float:
+    """alpha = freq Delta, all three position by position; and each against the count form."""
+    documents = one.documents
+    above, below = (_class_share(documents, y, one.balanced) for y in (1.0, -1.0))
+    alpha, frequency = above - below, above + below
+    weights = documents.balanced if one.balanced else documents.even
+    delta = documents.posterior_difference(weights) if one.by_length else documents.plain_difference()
+    counted = np.abs(alpha - documents.signed_frequency(weights)), np.abs(frequency - documents.frequency(weights))
+    return float(max(np.abs(alpha - frequency * delta).max(), *(gap.max() for gap in counted)))

@@ -15,14 +15,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ....base.checks import check_number
 from ....base.errors import refusal
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
+from ....model.ragged import Index, Vector
 
 
 @dataclass(frozen=True, eq=False)

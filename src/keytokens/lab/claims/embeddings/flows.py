@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ...problems.geometry import misalignment
 from ...problems.selection_loss import VocabularyProblem
 from ...svm.problem import MarginProblem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import Array, central_differences
 from .data import Documents, loss_of_selection, planted, random_labels
 from .stages import (
@@ -60,19 +59,6 @@ def _place(rng: np.random.Generator) -> Place:
     tokens = [rng.integers(0, V, rng.integers(1, 9)) for _ in range(n)]
     documents = Documents.of(tokens, rng.choice([-1.0, 1.0], n), V)
     return Place(documents, rng.normal(size=(V, d)), rng.normal(size=d), rng.normal(size=d))
-
-
-def _p_gradient(at: Place) -> float:
-    """Four roads: sum_s B_s E_s, B_s by pairs, the engine of the flow, central differences; and the part along v."""
-    documents, E, v, p = at.documents, at.E, at.v, at.p
-    B = token_pulls(documents, E, v, p)
-    down = B @ E
-    problem = VocabularyProblem(E, documents.counts, documents.labels, v)
-    (engine,) = problem.descent(problem.read((p,)), (p,))
-    pairs = [float(token_pull(documents, E, v, p, s).plain) for s in range(documents.V)]
-    exact = max(np.abs(down - engine.plain).max(), np.abs(B - pairs).max(), abs(down @ v - _spread_of_values(at)))
-    numeric = central_differences(lambda p: loss(documents, E, p, v), p)
-    return float(max(exact / 1e-13, np.abs(down + numeric).max() / 1e-8))
 
 
 def _spread_of_values(at: Place) -> float:
@@ -146,21 +132,6 @@ def _log_least_pull(one: Dominant, p: Array) -> float:
     return float(force + spread + np.log(one.leads.max()))
 
 
-def _divergence(one: Dominant) -> float:
-    """log of that bound less log B_s, the largest over the places; inf where B_s is not positive.
-
-    Near p = 0 also that the direction in which s alone has a logit sees B_s: q'(-grad) = B_s.
-    """
-    step, worst = one.step, -np.inf
-    for p in one.places:
-        pull = token_pull(step.documents, step.E, step.start.v, p, one.token)
-        worst = max(worst, _log_least_pull(one, p) - pull.log if pull.sign > 0 else np.inf)
-    q, _ = indicator_direction(step.E, one.token, [step.start.v, step.start.p])
-    B = token_pulls(step.documents, step.E, step.start.v, step.start.p)
-    seen = abs(q @ step.E.T @ B - B[one.token]) / np.abs(B).max()
-    return float(max(worst, seen / 1e-8 - 1))
-
-
 _LARGEST: Hypothesis[Dominant] = Hypothesis(
     "the token has the largest y b in every document that holds it, and a larger one than some token beside it",
     lambda one: bool(len(one.leads) and one.leads.min() >= 0 and one.leads.max() > 0),
@@ -196,12 +167,6 @@ def _frozen(rng: np.random.Generator) -> Frozen:
         documents = random_labels(rng, 6, 3, 11)
     step = first_step(documents, gaussian_start(rng, documents.V, 64), float(rng.uniform(30, 150)))
     return Frozen(documents, step.E, step.start.v, step.start.p)
-
-
-def _off_max_margin(one: Frozen) -> float:
-    """1 - cos at the end in units of 1e-5; and in units of a fiftieth of what it was at a tenth of the norm."""
-    near, far = one.run.misalignment(-2), one.run.misalignment(-1)
-    return float(max(far / 1e-5, far / max(near / 50, 1e-10)) if np.isfinite(far) else np.inf)
 
 
 def _arrived(one: Frozen) -> bool:
@@ -241,16 +206,10 @@ def _tied(rng: np.random.Generator) -> Frozen:
     return Frozen(documents, E, v, np.zeros(V + 2), (near, far), 1e-6)
 
 
-def _with_tie(documents: Documents, E: Array) -> MarginSolution:
+def _with_tie(documents: Documents, E: Array) -> Solution:
     """p_*: the first token of each document wins, together with token 1 where tokens 0 and 1 meet."""
     ties = [[0, 1] if {0, 1} <= set(row.tolist()) else [row.min()] for row in documents.tokens]
     return solve(MarginProblem.from_vocabulary(E, documents.counts, ties))
-
-
-def _off_tied(one: Frozen) -> float:
-    """1 - cos between the chord and the max-margin direction with the tie as an equality."""
-    last, first = one.run.states[-1].p, one.run.states[-2].p
-    return misalignment(last - first, _with_tie(one.documents, one.run.problem.embeddings).p)
 
 
 _BOTH_LABELS: Hypothesis[Frozen] = Hypothesis(
@@ -285,22 +244,6 @@ def _far_enough(one: Frozen) -> Frozen:
     return one
 
 
-def _off_rates(one: Frozen) -> float:
-    """The largest deviation of an exponent or a ratio from what it should be, at the last norm."""
-    flow, solution = one.run, one.run.solution
-    if solution is None:
-        return np.inf
-    reading, logs = flow.states[-1].reading, np.log(one.norms[-1] / one.norms[-2])
-    angle = np.log(flow.misalignment(-2) / flow.misalignment(-1)) / logs - 2
-    margin = np.log((1 - flow.margin_ratio(-2)) / (1 - flow.margin_ratio(-1))) / logs - 1
-    excess = -reading.excess(reading.selected).log * solution.norm / flow.norm - 1
-    clock = flow.norm / (solution.norm * flow.path["log_time"][-1]) - 1
-    chosen = one.documents.counts.indices[reading.selected]
-    limit = flow.loss - loss_of_selection(one.documents, one.E @ one.v, chosen.astype(np.intp))
-    climbs = float(np.diff(flow.path["loss"]).max())
-    return float(max(abs(angle), abs(margin), abs(excess), abs(clock), abs(limit) * 1e10, climbs * 1e10))
-
-
 _ONE_EACH: Hypothesis[Frozen] = Hypothesis(
     "each document selects one token", lambda one: all(len(tokens) == 1 for tokens in one.run.sets)
 )
@@ -321,66 +264,113 @@ _TOLD_APART: Hypothesis[Frozen] = Hypothesis(
 )
 
 
-CLAIMS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="te.p-gradient",
-        says="Minus the gradient in p is sum_s B_s E_s with B_s the mean of g y Q_s (b_s - f); its part along v is the "
-        "mean of g y times the variance of the values under the attention.",
-        source=AFTER + ", gradient flow",
-        excess=_p_gradient,
-        tolerance=1.0,  # in units of 1e-13 for exact roads, 1e-8 for central differences
-        draw=_place,
-        seeds=60,
-    ),
-    Claim(
-        id="te.divergence",
-        says="In the direction in which an important token alone has a logit, minus the gradient is positive at every "
-        "finite p, by an explicit bound: no finite point is stationary.",
-        source=PAPER + ", divergence of p; the bound keytokens",
-        hypotheses=(_LARGEST, _ROOM),
-        excess=_divergence,
-        tolerance=0.0,
-        draw=_dominant,
-        seeds=60,
-        counters=(
-            Counter("an irrelevant token", _LARGEST.says, lambda: _dominant(np.random.default_rng(0), irrelevant=True)),
-        ),
-    ),
-    Claim(
-        id="te.max-margin",
-        says="The flow on p tends to the max-margin direction of the tokens that it selects, whatever these are; on "
-        "labels by coin too.",
-        source=PAPER + ", limit of the flow; on data without structure keytokens",
-        hypotheses=(_FOLLOWED,),
-        excess=_off_max_margin,
-        tolerance=1.0,  # 1 - cos is below 1e-5 at |p| = 1e4, and fell by 50 at least from |p| = 1e3
-        draw=_frozen,
-        seeds=24,
-        counters=(Counter("a finite minimum", _FOLLOWED.says, _finite_minimum),),
-        notes="The paper supposes that the direction converges; here it is followed to |p| = 1e4.",
-    ),
-    Claim(
-        id="te.ties",
-        says="Tokens that are wanted under both labels tie in the limit; the flow then tends to the max-margin "
-        "direction with the tie as an equality.",
-        source="keytokens",
-        hypotheses=(_BOTH_LABELS, _FOLLOWED),
-        excess=_off_tied,
-        tolerance=5e-3,
-        draw=_tied,
-        seeds=22,
-        counters=(Counter("no conflict", _BOTH_LABELS.says, _untied),),
-        notes="Followed to |p| = 12 |p_*|: further on the tie would need more digits.",
-    ),
-    Claim(
-        id="te.rates",
-        says="Along the flow L falls to L_*, log(L - L_*) is about -|p|/|p_*|, |p| about |p_*| log t, 1 - cos falls "
-        "like |p|^-2 and the margin over |p| reaches its maximum like 1 - O(1/|p|).",
-        source="keytokens",
-        hypotheses=(_FOLLOWED, _ONE_EACH, _TOLD_APART),
-        excess=_off_rates,
-        tolerance=0.01,  # of exponents and ratios
-        draw=_converging,
-        seeds=22,
+@claim(
+    "te.p-gradient",
+    says="Minus the gradient in p is sum_s B_s E_s with B_s the mean of g y Q_s (b_s - f); its part along v is the "
+    "mean of g y times the variance of the values under the attention.",
+    source=AFTER + ", gradient flow",
+    tolerance=1.0,  # in units of 1e-13 for exact roads, 1e-8 for central differences
+    draw=_place,
+    seeds=60,
+)
+def _p_gradient(at: Place) -> float:
+    """Four roads: sum_s B_s E_s, B_s by pairs, the engine of the flow, central differences; and the part along v."""
+    documents, E, v, p = at.documents, at.E, at.v, at.p
+    B = token_pulls(documents, E, v, p)
+    down = B @ E
+    problem = VocabularyProblem(E, documents.counts, documents.labels, v)
+    (engine,) = problem.descent(problem.read((p,)), (p,))
+    pairs = [float(token_pull(documents, E, v, p, s).plain) for s in range(documents.V)]
+    exact = max(np.abs(down - engine.plain).max(), np.abs(B - pairs).max(), abs(down @ v - _spread_of_values(at)))
+    numeric = central_differences(lambda p: loss(documents, E, p, v), p)
+    return float(max(exact / 1e-13, np.abs(down + numeric).max() / 1e-8))
+
+
+@claim(
+    "te.divergence",
+    says="In the direction in which an important token alone has a logit, minus the gradient is positive at every "
+    "finite p, by an explicit bound: no finite point is stationary.",
+    source=PAPER + ", divergence of p; the bound keytokens",
+    hypotheses=(_LARGEST, _ROOM),
+    tolerance=0.0,
+    draw=_dominant,
+    seeds=60,
+    counters=(
+        Counter("an irrelevant token", _LARGEST.says, lambda: _dominant(np.random.default_rng(0), irrelevant=True)),
     ),
 )
+def _divergence(one: Dominant) -> float:
+    """log of that bound less log B_s, the largest over the places; inf where B_s is not positive.
+
+    Near p = 0 also that the direction in which s alone has a logit sees B_s: q'(-grad) = B_s.
+    """
+    step, worst = one.step, -np.inf
+    for p in one.places:
+        pull = token_pull(step.documents, step.E, step.start.v, p, one.token)
+        worst = max(worst, _log_least_pull(one, p) - pull.log if pull.sign > 0 else np.inf)
+    q, _ = indicator_direction(step.E, one.token, [step.start.v, step.start.p])
+    B = token_pulls(step.documents, step.E, step.start.v, step.start.p)
+    seen = abs(q @ step.E.T @ B - B[one.token]) / np.abs(B).max()
+    return float(max(worst, seen / 1e-8 - 1))
+
+
+@claim(
+    "te.max-margin",
+    says="The flow on p tends to the max-margin direction of the tokens that it selects, whatever these are; on "
+    "labels by coin too.",
+    source=PAPER + ", limit of the flow; on data without structure keytokens",
+    hypotheses=(_FOLLOWED,),
+    tolerance=1.0,  # 1 - cos is below 1e-5 at |p| = 1e4, and fell by 50 at least from |p| = 1e3
+    draw=_frozen,
+    seeds=24,
+    counters=(Counter("a finite minimum", _FOLLOWED.says, _finite_minimum),),
+    notes="The paper supposes that the direction converges; here it is followed to |p| = 1e4.",
+)
+def _off_max_margin(one: Frozen) -> float:
+    """1 - cos at the end in units of 1e-5; and in units of a fiftieth of what it was at a tenth of the norm."""
+    near, far = one.run.misalignment(-2), one.run.misalignment(-1)
+    return float(max(far / 1e-5, far / max(near / 50, 1e-10)) if np.isfinite(far) else np.inf)
+
+
+@claim(
+    "te.ties",
+    says="Tokens that are wanted under both labels tie in the limit; the flow then tends to the max-margin "
+    "direction with the tie as an equality.",
+    source="keytokens",
+    hypotheses=(_BOTH_LABELS, _FOLLOWED),
+    tolerance=5e-3,
+    draw=_tied,
+    seeds=22,
+    counters=(Counter("no conflict", _BOTH_LABELS.says, _untied),),
+    notes="Followed to |p| = 12 |p_*|: further on the tie would need more digits.",
+)
+def _off_tied(one: Frozen) -> float:
+    """1 - cos between the chord and the max-margin direction with the tie as an equality."""
+    last, first = one.run.states[-1].p, one.run.states[-2].p
+    return misalignment(last - first, _with_tie(one.documents, one.run.problem.embeddings).p)
+
+
+@claim(
+    "te.rates",
+    says="Along the flow L falls to L_*, log(L - L_*) is about -|p|/|p_*|, |p| about |p_*| log t, 1 - cos falls "
+    "like |p|^-2 and the margin over |p| reaches its maximum like 1 - O(1/|p|).",
+    source="keytokens",
+    hypotheses=(_FOLLOWED, _ONE_EACH, _TOLD_APART),
+    tolerance=0.01,  # of exponents and ratios
+    draw=_converging,
+    seeds=22,
+)
+def _off_rates(one: Frozen) -> float:
+    """The largest deviation of an exponent or a ratio from what it should be, at the last norm."""
+    flow, solution = one.run, one.run.solution
+    if solution is None:
+        return np.inf
+    reading, logs = flow.states[-1].reading, np.log(one.norms[-1] / one.norms[-2])
+    angle = np.log(flow.misalignment(-2) / flow.misalignment(-1)) / logs - 2
+    margin = np.log((1 - flow.margin_ratio(-2)) / (1 - flow.margin_ratio(-1))) / logs - 1
+    excess = -reading.excess(reading.selected).log * solution.norm / flow.norm - 1
+    clock = flow.norm / (solution.norm * flow.path["log_time"][-1]) - 1
+    chosen = one.documents.counts.indices[reading.selected]
+    limit = flow.loss - loss_of_selection(one.documents, one.E @ one.v, chosen.astype(np.intp))
+    climbs = float(np.diff(flow.path["loss"]).max())
+    return float(max(abs(angle), abs(margin), abs(excess), abs(clock), abs(limit) * 1e10, climbs * 1e10))

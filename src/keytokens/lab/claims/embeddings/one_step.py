@@ -1,18 +1,14 @@
-"""The space in which steps on the embeddings stay, the dimensions that they need, and the step of several classes.
-
-One step on the embeddings: what it adds to them, and how far that is from its leading term.
-"""
+"""Steps on the embeddings: the space they stay in, the dimensions they need, and how far they are from alpha_s/2 v."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ...problems.multiclass import Classes, class_frequencies, multiclass_gradient, planted_classes
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import Array
 from .data import Documents, random_labels
 from .stages import (
@@ -57,15 +53,6 @@ def _steps(rng: np.random.Generator) -> Steps:
     return Steps(Training(documents, start, float(rng.uniform(0.1, 2))), int(rng.integers(1, 4)))
 
 
-def _outside_span(one: Steps) -> float:
-    """The part of E1 - E0 outside the span of v and p_0, beside the whole; and the third singular value."""
-    frame = np.linalg.qr(np.column_stack([one.case.start.v, one.case.start.p]))[0]
-    outside = one.moved - one.moved @ frame @ frame.T
-    sizes = np.linalg.svd(one.moved, compute_uv=False)
-    third = sizes[2] if len(sizes) > 2 else 0.0
-    return float(max(np.abs(outside).max(), third) / sizes[0])
-
-
 _FIXED: Hypothesis[Steps] = Hypothesis("p stays where it is while E is trained", lambda one: not one.p_moves)
 
 
@@ -87,12 +74,6 @@ def _low_dimension(missing: int) -> Training:
     rng = np.random.default_rng(missing)
     documents = random_labels(rng, 12, 5, 9)
     return Training(documents, gaussian_start(rng, 9, 11 - missing), 20.0)
-
-
-def _no_indicator(case: Training) -> float:
-    """For every token: how badly E1 q = (1 at the token, else 0), q orthogonal to v and p_0, is solved at best."""
-    pair = [case.start.v, case.start.p]
-    return max(indicator_direction(case.step.E, s, pair)[1] for s in range(case.documents.V))
 
 
 _ENOUGH: Hypothesis[Training] = Hypothesis("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
@@ -120,11 +101,6 @@ def _many_classes(rng: np.random.Generator) -> ManyClasses:
     return ManyClasses(Classes(counts, y, K, y), E, np.zeros(d), v)
 
 
-def _multiclass_step(one: ManyClasses) -> float:
-    moved = -multiclass_gradient(one.data, one.E, one.p, one.v)[0]
-    return float(np.abs(moved - class_frequencies(one.data) @ one.v).max() / np.abs(one.v).max())
-
-
 _NO_CLASS_VALUES: Hypothesis[ManyClasses] = Hypothesis(
     "E_0 v_k = 0 for all k", lambda one: bool(np.abs(one.E @ one.v.T).max() < 1e-10)
 )
@@ -141,51 +117,64 @@ def _classes_with_values() -> ManyClasses:
     return replace(one, E=one.E + one.v[0])
 
 
-_SPACE: tuple[Claim[Any], ...] = (
-    Claim(
-        id="te.rank-two",
-        says="However many steps train E with p held fixed, every row of the change lies in the span of v and p_0, so "
-        "its rank is at most two.",
-        source=PAPER + ", proof of the divergence of p; for several steps keytokens",
-        hypotheses=(_FIXED,),
-        excess=_outside_span,
-        tolerance=1e-12,
-        draw=_steps,
-        seeds=60,
-        counters=(Counter("p is trained too", _FIXED.says, _moving_query),),
+@claim(
+    "te.rank-two",
+    says="However many steps train E with p held fixed, every row of the change lies in the span of v and p_0, so "
+    "its rank is at most two.",
+    source=PAPER + ", proof of the divergence of p; for several steps keytokens",
+    hypotheses=(_FIXED,),
+    tolerance=1e-12,
+    draw=_steps,
+    seeds=60,
+    counters=(Counter("p is trained too", _FIXED.says, _moving_query),),
+)
+def _outside_span(one: Steps) -> float:
+    """The part of E1 - E0 outside the span of v and p_0, beside the whole; and the third singular value."""
+    frame = np.linalg.qr(np.column_stack([one.case.start.v, one.case.start.p]))[0]
+    outside = one.moved - one.moved @ frame @ frame.T
+    sizes = np.linalg.svd(one.moved, compute_uv=False)
+    third = sizes[2] if len(sizes) > 2 else 0.0
+    return float(max(np.abs(outside).max(), third) / sizes[0])
+
+
+@claim(
+    "te.dimension",
+    says="With d >= V + 2 there is, for every token, a direction orthogonal to v and p_0 in which it alone has a "
+    "logit, 1, after the step.",
+    source=AFTER + ", proof of the divergence of p",
+    hypotheses=(_ENOUGH,),
+    tolerance=1e-9,  # the least squares of a random matrix, whose condition may be poor at d = V + 2
+    draw=_high_dimension,
+    seeds=60,
+    counters=(
+        Counter("d = V + 1", _ENOUGH.says, lambda: _low_dimension(1)),
+        Counter("d < V", _ENOUGH.says, lambda: _low_dimension(4)),
     ),
-    Claim(
-        id="te.dimension",
-        says="With d >= V + 2 there is, for every token, a direction orthogonal to v and p_0 in which it alone has a "
-        "logit, 1, after the step.",
-        source=AFTER + ", proof of the divergence of p",
-        hypotheses=(_ENOUGH,),
-        excess=_no_indicator,
-        tolerance=1e-9,  # the least squares of a random matrix, whose condition may be poor at d = V + 2
-        draw=_high_dimension,
-        seeds=60,
-        counters=(
-            Counter("d = V + 1", _ENOUGH.says, lambda: _low_dimension(1)),
-            Counter("d < V", _ENOUGH.says, lambda: _low_dimension(4)),
-        ),
-        notes="The paper asks for a large d; V + 2 is ours.",
-    ),
-    Claim(
-        id="te.multiclass-step",
-        says="With K classes and cross-entropy, from p_0 = 0 and E_0 v_k = 0, one step moves E_s by eta sum_k alpha_sk "
-        "v_k: alpha_sk is its frequency under class k less its frequency over K.",
-        source="keytokens",
-        hypotheses=(_EVEN_ATTENTION, _NO_CLASS_VALUES),
-        excess=_multiclass_step,
-        tolerance=1e-13,
-        draw=_many_classes,
-        seeds=40,
-        counters=(
-            Counter("a query that is not 0", _EVEN_ATTENTION.says, _classes_with_query),
-            Counter("values at the start", _NO_CLASS_VALUES.says, _classes_with_values),
-        ),
+    notes="The paper asks for a large d; V + 2 is ours.",
+)
+def _no_indicator(case: Training) -> float:
+    """For every token: how badly E1 q = (1 at the token, else 0), q orthogonal to v and p_0, is solved at best."""
+    pair = [case.start.v, case.start.p]
+    return max(indicator_direction(case.step.E, s, pair)[1] for s in range(case.documents.V))
+
+
+@claim(
+    "te.multiclass-step",
+    says="With K classes and cross-entropy, from p_0 = 0 and E_0 v_k = 0, one step moves E_s by eta sum_k alpha_sk "
+    "v_k: alpha_sk is its frequency under class k less its frequency over K.",
+    source="keytokens",
+    hypotheses=(_EVEN_ATTENTION, _NO_CLASS_VALUES),
+    tolerance=1e-13,
+    draw=_many_classes,
+    seeds=40,
+    counters=(
+        Counter("a query that is not 0", _EVEN_ATTENTION.says, _classes_with_query),
+        Counter("values at the start", _NO_CLASS_VALUES.says, _classes_with_values),
     ),
 )
+def _multiclass_step(one: ManyClasses) -> float:
+    moved = -multiclass_gradient(one.data, one.E, one.p, one.v)[0]
+    return float(np.abs(moved - class_frequencies(one.data) @ one.v).max() / np.abs(one.v).max())
 
 
 # --- the leading term ------------------------------------------------------------------------------------------------
@@ -199,15 +188,6 @@ def _ideal(rng: np.random.Generator) -> Training:
     E -= np.outer(E @ v, v) / (v @ v)
     weights = documents.balanced if rng.random() < 0.5 else None
     return Training(documents, Start(E, np.zeros(d), v), float(rng.uniform(0.1, 100)), weights)
-
-
-def _leading(case: Training) -> float:
-    """|E1 - E0 - eta alpha/2 v'| over eta |v|, and the values: b1 - b0 = eta alpha |v|^2/2."""
-    step, v = case.step, case.start.v
-    size = float(np.linalg.norm(v))
-    rows = np.abs(step.E - case.start.E - case.eta * step.leading).max() / (case.eta * size)
-    values = np.abs(step.b - case.start.E @ v - case.eta * step.alpha * size**2 / 2).max() / (case.eta * size**2)
-    return float(max(rows, values))
 
 
 _ZERO_QUERY: Hypothesis[Training] = Hypothesis("p_0 = 0", lambda case: not case.start.p.any())
@@ -249,12 +229,6 @@ class Attained(Training):
     """A case in which the bound is nearly attained: a larger bound would be noticed."""
 
 
-def _above_bound(case: Training) -> float:
-    """The largest error_s / bound_s, less 1; where the bound should be attained, it must be to 1 %."""
-    share = float(np.max(case.step.error / case.step.error_bound))
-    return max(share - 1, 0.99 - share) if isinstance(case, Attained) else share - 1
-
-
 def _nearly_attained() -> Training:
     """One rare token against many: attention, force and value differ from the even ones as much as the bound allows."""
     documents = Documents.of([[0] + [1] * 2000], [1], 2)
@@ -286,55 +260,61 @@ def _growing(rng: np.random.Generator) -> Growing:
     return Growing(random_labels(rng, 60, 8, 30), int(rng.integers(2**31)))
 
 
-def _rate(one: Growing) -> float:
-    """How far the exponent of the error in d is from -1/2."""
-    return float(abs(np.polyfit(np.log(DIMENSIONS), np.log(one.errors()), 1)[0] + 0.5))
-
-
 _SMALL: Hypothesis[Growing] = Hypothesis("E_s and p_0 are Gaussian with variance 1/d", lambda one: one.power == 0.5)
 
 
-_STEP: tuple[Claim[Any], ...] = (
-    Claim(
-        id="te.one-step",
-        says="From p_0 = 0, E_0 v = 0 one gradient step moves E_s by exactly eta/2 times its average signed frequency "
-        "along v, so its value by eta alpha_s |v|^2/2.",
-        source=AFTER + ", Lemma 4.1 (stated there up to an error)",
-        hypotheses=(_ZERO_QUERY, _NO_VALUES),
-        excess=_leading,
-        tolerance=1e-12,  # E1 - E0 is a difference of numbers of size 1, divided by an eta of at least 0.1
-        draw=_ideal,
-        seeds=60,
-        counters=(
-            Counter("a query that is not 0", _ZERO_QUERY.says, _with_query),
-            Counter("values at the start", _NO_VALUES.says, _with_values),
-        ),
-    ),
-    Claim(
-        id="te.one-step-bound",
-        says="From any start the step differs from eta alpha_s/2 v by at most eta freq_s times an explicit number that "
-        "vanishes with max |p_0'E_s| and max |v'E_s|; the bound is attained, to 1 %.",
-        source=AFTER + ", Lemma 4.1",
-        excess=_above_bound,
-        tolerance=0.0,
-        known=(_nearly_attained,),
-        draw=_scaled_start,
-        seeds=80,
-        notes="The constants are ours.",
-    ),
-    Claim(
-        id="te.one-step-rate",
-        says="With Gaussian embeddings of variance 1/d the relative error of the step falls like d^(-1/2).",
-        source=AFTER + ", Lemma 4.1",
-        hypotheses=(_SMALL,),
-        excess=_rate,
-        tolerance=0.15,  # of the exponent, by 4 starts in each of 3 dimensions
-        draw=_growing,
-        seeds=20,
-        counters=(
-            Counter("variance 1/sqrt(d)", _SMALL.says, lambda: replace(_growing(np.random.default_rng(0)), power=0.25)),
-        ),
+@claim(
+    "te.one-step",
+    says="From p_0 = 0, E_0 v = 0 one gradient step moves E_s by exactly eta/2 times its average signed frequency "
+    "along v, so its value by eta alpha_s |v|^2/2.",
+    source=AFTER + ", Lemma 4.1 (stated there up to an error)",
+    hypotheses=(_ZERO_QUERY, _NO_VALUES),
+    tolerance=1e-12,  # E1 - E0 is a difference of numbers of size 1, divided by an eta of at least 0.1
+    draw=_ideal,
+    seeds=60,
+    counters=(
+        Counter("a query that is not 0", _ZERO_QUERY.says, _with_query),
+        Counter("values at the start", _NO_VALUES.says, _with_values),
     ),
 )
+def _leading(case: Training) -> float:
+    """|E1 - E0 - eta alpha/2 v'| over eta |v|, and the values: b1 - b0 = eta alpha |v|^2/2."""
+    step, v = case.step, case.start.v
+    size = float(np.linalg.norm(v))
+    rows = np.abs(step.E - case.start.E - case.eta * step.leading).max() / (case.eta * size)
+    values = np.abs(step.b - case.start.E @ v - case.eta * step.alpha * size**2 / 2).max() / (case.eta * size**2)
+    return float(max(rows, values))
 
-CLAIMS = _SPACE + _STEP
+
+@claim(
+    "te.one-step-bound",
+    says="From any start the step differs from eta alpha_s/2 v by at most eta freq_s times an explicit number that "
+    "vanishes with max |p_0'E_s| and max |v'E_s|; the bound is attained, to 1 %.",
+    source=AFTER + ", Lemma 4.1",
+    tolerance=0.0,
+    known=(_nearly_attained,),
+    draw=_scaled_start,
+    seeds=80,
+    notes="The constants are ours.",
+)
+def _above_bound(case: Training) -> float:
+    """The largest error_s / bound_s, less 1; where the bound should be attained, it must be to 1 %."""
+    share = float(np.max(case.step.error / case.step.error_bound))
+    return max(share - 1, 0.99 - share) if isinstance(case, Attained) else share - 1
+
+
+@claim(
+    "te.one-step-rate",
+    says="With Gaussian embeddings of variance 1/d the relative error of the step falls like d^(-1/2).",
+    source=AFTER + ", Lemma 4.1",
+    hypotheses=(_SMALL,),
+    tolerance=0.15,  # of the exponent, by 4 starts in each of 3 dimensions
+    draw=_growing,
+    seeds=20,
+    counters=(
+        Counter("variance 1/sqrt(d)", _SMALL.says, lambda: replace(_growing(np.random.default_rng(0)), power=0.25)),
+    ),
+)
+def _rate(one: Growing) -> float:
+    """How far the exponent of the error in d is from -1/2."""
+    return float(abs(np.polyfit(np.log(DIMENSIONS), np.log(one.errors()), 1)[0] + 0.5))

@@ -5,8 +5,6 @@ Stage 1, one full-batch gradient step on the embeddings. With attention Q_s, val
 Stage 2, gradient flow on p with the embeddings frozen, in the row space of E, followed to any norm:
     -dL/dp = sum_s B_s E_s,   B_s = (1/n) sum_i g_i y_i Q_s(i) (b_s - f_i)
 and the max-margin direction of whatever the flow selects, from a solver that never sees the flow.
-
-Documents and a start, what one step on the embeddings makes of them; and the words for the paper.
 """
 
 from __future__ import annotations
@@ -22,21 +20,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ....base.errors import NotSeparable, refusal
-from ....model.ragged import Bags, log_softmax
+from ....model.ragged import Bags, Index, Vector, log_softmax
 from ....training.loop import Status, run
 from ...descent.flow import Flow, FlowState
 from ...problems.geometry import misalignment
 from ...problems.losses import Scaled, log_abs
 from ...problems.selection_loss import VocabularyProblem
 from ...svm.problem import MarginProblem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..instances import Array
 from ..max_margin.assumptions import is_separable
 from .data import Documents
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +286,7 @@ class Run:
         return self.problem.counts.indices[self.states[-1].reading.best].astype(np.intp)
 
     @cached_property
-    def solution(self) -> MarginSolution | None:
+    def solution(self) -> Solution | None:
         """The max-margin problem of the selection, ties as equalities; None where no direction selects like this."""
         try:
             rows = MarginProblem.from_vocabulary(self.problem.embeddings, self.problem.counts, self.sets)

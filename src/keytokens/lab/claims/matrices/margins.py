@@ -10,9 +10,10 @@ import numpy as np
 
 from ....model.ragged import Bags, Index, Vector
 from ...problems.cross_attention import CrossProblem
-from ...svm.matrix import MatrixSolution, matrix_problem, solve_matrix
-from ...svm.nuclear import NuclearSolution, solve_nuclear
-from ..claim import Claim, Counter, Hypothesis
+from ...svm.matrix import matrix_problem, solve_matrix
+from ...svm.nuclear import solve_nuclear
+from ...svm.solution import Solution
+from ..claim import Counter, Hypothesis, claim
 from ..instances import cross_spheres, few_tokens, more_tokens, solved
 
 PAPER = "Transformers as Support Vector Machines (arXiv:2308.16898), "
@@ -32,12 +33,12 @@ class Wanted:
         return matrix_problem(self.values, self.queries, self.selection)
 
     @cached_property
-    def frobenius(self) -> MatrixSolution | None:
+    def frobenius(self) -> Solution | None:
         """None where nothing separates."""
         return solved(solve_matrix, self.problem)
 
     @cached_property
-    def nuclear(self) -> NuclearSolution | None:
+    def nuclear(self) -> Solution | None:
         return None if self.frobenius is None else solve_nuclear(self.problem, self.frobenius)
 
 
@@ -67,15 +68,6 @@ def _constructed(x: Wanted) -> Vector:
     return np.stack(w, axis=1) @ np.linalg.pinv(x.queries.T)
 
 
-def _feasibility(x: Wanted) -> float:
-    """How far the least and largest margin of the constructed W are from 1; by how much the shortest is longer."""
-    if x.frobenius is None:
-        return np.inf
-    W = _constructed(x)
-    margins = x.problem.times(W.ravel())
-    return max(float(np.abs(margins - 1).max()), x.frobenius.norm / float(np.linalg.norm(W)) - 1)
-
-
 QUERIES = Hypothesis[Wanted]("the queries are independent", lambda x: rank_of(x.queries) == len(x.queries))
 TOKENS = Hypothesis[Wanted](
     "within each input the differences to the selected token are independent",
@@ -89,14 +81,11 @@ def _opposed() -> Wanted:
     return Wanted(Bags.of([PAIR, PAIR]), np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1]))
 
 
-FEASIBLE = Claim[
-    Wanted
-](
-    id="fu.feasible",
+@claim(
+    "fu.feasible",
     says="With independent queries, and differences of tokens that are independent within each input, every selection "
     "can be separated, with all margins equal: so it is, in general position, from d = max(T - 1, n) on.",
     source=OURS,
-    excess=_feasibility,
     tolerance=1e-7,  # rounding of pseudo-inverses of random matrices
     hypotheses=(QUERIES, TOKENS),
     draw=_draw_wanted,
@@ -112,6 +101,13 @@ FEASIBLE = Claim[
     notes="The abstract says that over-parameterisation makes the problem feasible; the threshold and the construction "
     "are ours.",
 )
+def _feasibility(x: Wanted) -> float:
+    """How far the least and largest margin of the constructed W are from 1; by how much the shortest is longer."""
+    if x.frobenius is None:
+        return np.inf
+    W = _constructed(x)
+    margins = x.problem.times(W.ravel())
+    return max(float(np.abs(margins - 1).max()), x.frobenius.norm / float(np.linalg.norm(W)) - 1)
 
 
 # The Frobenius solution ----------------------------------------------------------------------------------------------
@@ -126,16 +122,6 @@ def _pulls(x: Wanted) -> tuple[Vector, Vector]:
     return np.stack([x.frobenius.lam[bag == i] @ rows[bag == i] for i in inputs]), x.queries[inputs]
 
 
-def _frobenius_shape(x: Wanted) -> float:
-    """|W - W P_Z| / |W|, and the rank against the number of inputs with a multiplier."""
-    if x.frobenius is None:
-        return np.inf
-    W, (pulls, queries) = x.frobenius.W, _pulls(x)
-    outside = W - W @ np.linalg.pinv(queries) @ queries
-    apart = float(np.linalg.norm(W - pulls.T @ queries) + np.linalg.norm(outside)) / x.frobenius.norm
-    return max(apart, float(abs(x.frobenius.rank.absolute - len(queries))))
-
-
 SEPARABLE = Hypothesis[Wanted]("the selection can be separated", lambda x: x.frobenius is not None)
 OPPOSED = Counter("two inputs with one query that want opposite things", SEPARABLE.says, _opposed)
 FULL = Hypothesis[Wanted](
@@ -143,12 +129,12 @@ FULL = Hypothesis[Wanted](
     lambda x: x.frobenius is None or all(rank_of(part) == len(part) for part in _pulls(x)),
 )
 
-FROBENIUS = Claim[Wanted](
-    id="fu.frobenius-rank",
+
+@claim(
+    "fu.frobenius-rank",
     says="The Frobenius solution is W = sum_i a_i z_i' over the inputs with a multiplier: its rows lie in the span of "
     "their queries, W P_Z = W, and its rank is their number where pulls and queries are independent.",
     source=OURS,
-    excess=_frobenius_shape,
     tolerance=1e-7,
     hypotheses=(SEPARABLE, FULL),
     draw=_draw_wanted,
@@ -163,11 +149,46 @@ FROBENIUS = Claim[Wanted](
     ),
     notes="On random problems with n <= d nearly all inputs have a multiplier, so that the rank is min(n, d).",
 )
+def _frobenius_shape(x: Wanted) -> float:
+    """|W - W P_Z| / |W|, and the rank against the number of inputs with a multiplier."""
+    if x.frobenius is None:
+        return np.inf
+    W, (pulls, queries) = x.frobenius.W, _pulls(x)
+    outside = W - W @ np.linalg.pinv(queries) @ queries
+    apart = float(np.linalg.norm(W - pulls.T @ queries) + np.linalg.norm(outside)) / x.frobenius.norm
+    return max(apart, float(abs(x.frobenius.rank.absolute - len(queries))))
 
 
 # The nuclear solution ------------------------------------------------------------------------------------------------
 
 
+def _against_one_input(x: Wanted) -> float:
+    """With one input both solutions are w z'/|z|^2, w the max-margin direction of the tokens alone."""
+    if len(x.values) > 1 or x.frobenius is None or x.nuclear is None:
+        return 0.0
+    z = x.queries[0]
+    alone = Wanted(x.values, np.ones((1, 1)), x.selection).frobenius
+    assert alone is not None
+    W = np.outer(alone.p, z) / (z @ z)
+    return max(float(np.linalg.norm(one.W - W) / np.linalg.norm(W)) - 1e-4 for one in (x.frobenius, x.nuclear))
+
+
+@claim(
+    "fu.nuclear",
+    says="The nuclear solution comes with multipliers that prove it: |W|_* is within 1e-8 of sum(lam)/|A'lam|_op, and "
+    "no separating matrix is below that; it is between the Frobenius and the nuclear norm of the Frobenius solution.",
+    source="keytokens",
+    tolerance=1e-8,
+    hypotheses=(SEPARABLE,),
+    draw=_draw_wanted,
+    seeds=40,
+    known=(
+        lambda: best_tokens(few_tokens()),
+        lambda: best_tokens(more_tokens()),
+        lambda: Wanted(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([[3.0, 4.0]]), np.array([0])),
+    ),
+    counters=(OPPOSED,),
+)
 def _certificate(x: Wanted) -> float:
     """What the certificate leaves open, and norms in the wrong order: |W_F| <= |W_N|_* <= |W_F|_* <= sqrt(r) |W_F|."""
     if x.frobenius is None or x.nuclear is None:
@@ -185,36 +206,20 @@ def _certificate(x: Wanted) -> float:
     )
 
 
-def _against_one_input(x: Wanted) -> float:
-    """With one input both solutions are w z'/|z|^2, w the max-margin direction of the tokens alone."""
-    if len(x.values) > 1 or x.frobenius is None or x.nuclear is None:
-        return 0.0
-    z = x.queries[0]
-    alone = Wanted(x.values, np.ones((1, 1)), x.selection).frobenius
-    assert alone is not None
-    W = np.outer(alone.p, z) / (z @ z)
-    return max(float(np.linalg.norm(one.W - W) / np.linalg.norm(W)) - 1e-4 for one in (x.frobenius, x.nuclear))
-
-
-NUCLEAR = Claim[Wanted](
-    id="fu.nuclear",
-    says="The nuclear solution comes with multipliers that prove it: |W|_* is within 1e-8 of sum(lam)/|A'lam|_op, and "
-    "no separating matrix is below that; it is between the Frobenius and the nuclear norm of the Frobenius solution.",
+@claim(
+    "fu.nuclear-rank",
+    says="The columns of the nuclear solution lie in the span of the differences of tokens and its rows in that of the "
+    "queries, P_X W P_Z = W: its rank is at most the smaller dimension of the two.",
     source="keytokens",
-    excess=_certificate,
-    tolerance=1e-8,
+    tolerance=1e-7,
     hypotheses=(SEPARABLE,),
     draw=_draw_wanted,
     seeds=40,
-    known=(
-        lambda: best_tokens(few_tokens()),
-        lambda: best_tokens(more_tokens()),
-        lambda: Wanted(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([[3.0, 4.0]]), np.array([0])),
-    ),
+    known=(lambda: best_tokens(few_tokens()), lambda: best_tokens(more_tokens())),
     counters=(OPPOSED,),
+    notes="Projecting on the spans changes no margin and makes the trace of the square root of W W' smaller. On random "
+    "problems the rank is far below the bound: see the figure matrix-rank.",
 )
-
-
 def _outside(x: Wanted) -> float:
     """The share of the nuclear W outside the spans of the differences and of the queries, and its rank above theirs."""
     if x.nuclear is None:
@@ -225,25 +230,5 @@ def _outside(x: Wanted) -> float:
     return max(outside, float(x.nuclear.rank.relative - min(rank_of(differences), rank_of(x.queries))))
 
 
-THIN = Claim[Wanted](
-    id="fu.nuclear-rank",
-    says="The columns of the nuclear solution lie in the span of the differences of tokens and its rows in that of the "
-    "queries, P_X W P_Z = W: its rank is at most the smaller dimension of the two.",
-    source="keytokens",
-    excess=_outside,
-    tolerance=1e-7,
-    hypotheses=(SEPARABLE,),
-    draw=_draw_wanted,
-    seeds=40,
-    known=(lambda: best_tokens(few_tokens()), lambda: best_tokens(more_tokens())),
-    counters=(OPPOSED,),
-    notes="Projecting on the spans changes no margin and makes the trace of the square root of W W' smaller. On random "
-    "problems the rank is far below the bound: see the figure matrix-rank.",
-)
-
-
 def best_tokens(one: CrossProblem) -> Wanted:
     return Wanted(one.values, one.queries, one.values.argmax(one.scores))
-
-
-CLAIMS: tuple[Claim[Any], ...] = (FEASIBLE, FROBENIUS, NUCLEAR, THIN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ...problems.selection_loss import Blocks
 from ...svm.lq import solve_lq
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import (
     Race,
     as_one_long_p,
@@ -60,6 +59,15 @@ def _draw_three(rng: np.random.Generator) -> Three:
     return Three(points * (rng.random(points.shape) < 0.9), _draw_exponent(rng))
 
 
+@claim(
+    "fu.bregman",
+    says="The divergence of |.|_q^q / q is never negative, half the squared distance for q = 2, and obeys the identity "
+    "of three points, D(a, b) + D(b, c) - D(a, c) = <phi'(c) - phi'(b), a - b>.",
+    source="keytokens",
+    tolerance=1e-12,
+    draw=_draw_three,
+    seeds=60,
+)
 def _three_points(x: Three) -> float:
     """D(a, b) + D(b, c) - D(a, c) = <phi'(c) - phi'(b), a - b>, beside the sizes of the terms; no D below 0."""
     a, b, c = x.points
@@ -74,18 +82,6 @@ def _three_points(x: Three) -> float:
             abs(bregman(a, b, 2.0) - half_square) / (half_square or 1.0),
         )
     )
-
-
-BREGMAN = Claim[Three](
-    id="fu.bregman",
-    says="The divergence of |.|_q^q / q is never negative, half the squared distance for q = 2, and obeys the identity "
-    "of three points, D(a, b) + D(b, c) - D(a, c) = <phi'(c) - phi'(b), a - b>.",
-    source="keytokens",
-    excess=_three_points,
-    tolerance=1e-12,
-    draw=_draw_three,
-    seeds=60,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +102,15 @@ def _draw_step(rng: np.random.Generator) -> OneStep:
     return OneStep(problem, _draw_exponent(rng), W, float(rng.uniform(0.1, 2.0)), others)
 
 
+@claim(
+    "fu.mirror-step",
+    says="A step of mirror descent is the minimiser of eta <gradient, W> + D(W, W_0): every other W is above it by "
+    "exactly D(W, W_1). For q = 2 it is a step of gradient descent.",
+    source="keytokens",
+    tolerance=1e-7,  # of the differences
+    draw=_draw_step,
+    seeds=30,
+)
 def _from_the_best(x: OneStep) -> float:
     """J(W) = eta <g, W> + D(W, W_0) is least at the step W_1: J(W) - J(W_1) = D(W, W_1); g by differences."""
     after = run(MirrorDescent(x.problem, Plain(x.eta), q=x.q), x.W, 1).state.p
@@ -120,18 +125,6 @@ def _from_the_best(x: OneStep) -> float:
     if x.q == 2:
         worst = max(worst, float(np.abs(after - run(Descent(x.problem, Plain(x.eta)), x.W, 1).state.p).max()))
     return worst
-
-
-STEP = Claim[OneStep](
-    id="fu.mirror-step",
-    says="A step of mirror descent is the minimiser of eta <gradient, W> + D(W, W_0): every other W is above it by "
-    "exactly D(W, W_1). For q = 2 it is a step of gradient descent.",
-    source="keytokens",
-    excess=_from_the_best,
-    tolerance=1e-7,  # of the differences
-    draw=_draw_step,
-    seeds=30,
-)
 
 
 # The max-margin problem ----------------------------------------------------------------------------------------------
@@ -154,6 +147,24 @@ def _draw_lq(rng: np.random.Generator) -> LqProblem:
     return LqProblem(A, _draw_exponent(rng), w + 0.3 * rng.normal(size=(20, d)))
 
 
+SEPARABLE = Hypothesis[LqProblem]("some direction separates", lambda x: is_separable(MarginProblem.from_rows(x.A)))
+
+
+@claim(
+    "fu.lq-svm",
+    says="Where some direction separates, the least norm |p|_q with A p >= 1 is the largest lam'1 / |A'lam|_r over "
+    "lam >= 0, 1/q + 1/r = 1, and sign(p) |p|^(q-1) is in proportion to A'lam, a sum of tight rows.",
+    source="keytokens",
+    tolerance=1e-8,
+    hypotheses=(SEPARABLE,),
+    draw=_draw_lq,
+    seeds=60,
+    counters=(
+        Counter(
+            "a row and its opposite", SEPARABLE.says, lambda: LqProblem(np.array([[1.0], [-1.0]]), 3.0, np.ones((1, 1)))
+        ),
+    ),
+)
 def _duality(x: LqProblem) -> float:
     """The bound from below is reached, by a point whose mirror is a sum of tight rows; no feasible point beats it."""
     found = solved(solve_lq, MarginProblem.from_rows(x.A), x.q)
@@ -166,26 +177,6 @@ def _duality(x: LqProblem) -> float:
     turned = misalignment(mirror(pull, conjugate(x.q)), found.p)
     slack = float(found.lam @ np.abs(x.A @ found.p - 1)) / float(found.lam.sum())
     return max(abs(norm(found.p, x.q) / found.bound - 1), beaten, turned, slack, 1 - float((x.A @ found.p).min()))
-
-
-SEPARABLE = Hypothesis[LqProblem]("some direction separates", lambda x: is_separable(MarginProblem.from_rows(x.A)))
-
-LQ_SVM = Claim[LqProblem](
-    id="fu.lq-svm",
-    says="Where some direction separates, the least norm |p|_q with A p >= 1 is the largest lam'1 / |A'lam|_r over "
-    "lam >= 0, 1/q + 1/r = 1, and sign(p) |p|^(q-1) is in proportion to A'lam, a sum of tight rows.",
-    source="keytokens",
-    excess=_duality,
-    tolerance=1e-8,
-    hypotheses=(SEPARABLE,),
-    draw=_draw_lq,
-    seeds=60,
-    counters=(
-        Counter(
-            "a row and its opposite", SEPARABLE.says, lambda: LqProblem(np.array([[1.0], [-1.0]]), 3.0, np.ones((1, 1)))
-        ),
-    ),
-)
 
 
 # Where mirror descent goes -------------------------------------------------------------------------------------------
@@ -232,24 +223,16 @@ def _locally_optimal(x: MirrorRun) -> bool:
     return bool(min(gaps) > 0.05 and clear.all())
 
 
-def _off_the_direction(x: MirrorRun) -> float:
-    """Divergence to the max-margin matrix, in the norm that is measured, of the tokens that the run selects."""
-    end = x.end
-    found = solve_lq(MarginProblem.from_selection(x.problem.keys, end.reading.selection), x.measured)
-    return divergence(found.p, end.p.ravel(), x.q)
-
-
 OWN_NORM = Hypothesis[MirrorRun]("the max-margin problem has the norm of the descent", lambda x: x.measured == x.q)
 ON_ONE_TOKEN = Hypothesis[MirrorRun]("attention ends on one token of each input", _saturated)
 LOCALLY = Hypothesis[MirrorRun]("the selected tokens have better scores than those on the margin", _locally_optimal)
 
 
-DIRECTION = Claim[MirrorRun](
-    id="fu.mirror-direction",
+@claim(
+    "fu.mirror-direction",
     says="Mirror descent with the potential |W|_q^q / q turns to the matrix of least norm |W|_q that puts the selected "
     "tokens above the others: another direction for each q.",
     source=MIRROR,
-    excess=_off_the_direction,
     tolerance=1e-3,  # at a finite norm
     hypotheses=(OWN_NORM, ON_ONE_TOKEN, LOCALLY),
     draw=_draw_mirror_run,
@@ -263,6 +246,11 @@ DIRECTION = Claim[MirrorRun](
     ),
     notes="Steps are normalised by the dual norm and grow; the abstract's rate is not tested.",
 )
+def _off_the_direction(x: MirrorRun) -> float:
+    """Divergence to the max-margin matrix, in the norm that is measured, of the tokens that the run selects."""
+    end = x.end
+    found = solve_lq(MarginProblem.from_selection(x.problem.keys, end.reading.selection), x.measured)
+    return divergence(found.p, end.p.ravel(), x.q)
 
 
 # Head and attention --------------------------------------------------------------------------------------------------
@@ -292,14 +280,6 @@ def _all_support(x: JointRun) -> bool:
     return len(label_svm(rows, x.problem.labels).support) == len(x.selection)
 
 
-def _off_both(x: JointRun) -> float:
-    """The larger of the divergences of W and v; infinite if other tokens are selected."""
-    end = _joint_end(x)
-    if tuple(end.reading.selection.tolist()) != x.selection:
-        return np.inf
-    return max(joint_target(x.problem, x.selection, x.q).divergences(end.blocks))
-
-
 def _slack_label() -> JointRun:
     """Three inputs whose third has a label margin to spare; the query is the number 1, so W is a vector."""
     data = joint((0.5, 1.5))
@@ -309,18 +289,24 @@ def _slack_label() -> JointRun:
 
 SUPPORT = Hypothesis[JointRun]("every input is a support vector of the labels", _all_support)
 
-JOINT = Claim[JointRun](
-    id="fu.mirror-joint",
+
+@claim(
+    "fu.mirror-joint",
     says="Mirror descent on head and attention together: on two inputs of the plane it selects tokens that depend on "
     "q, and both W and v turn to the max-margin solutions, in |.|_q, of these tokens.",
     source=MIRROR + ", for regularisation paths; the selections are those of its published code",
-    excess=_off_both,
     tolerance=2e-3,  # at a finite norm
     hypotheses=(SUPPORT,),
     known=(lambda: _two(1.75, 1, 0), lambda: _two(2.0, 1, 0), lambda: _two(3.0, 0, 0)),
     counters=(Counter("an input with a label margin to spare", SUPPORT.says, _slack_label),),
     notes="Without the hypothesis W goes to the relaxed direction, as p does in mm.thm6.",
 )
+def _off_both(x: JointRun) -> float:
+    """The larger of the divergences of W and v; infinite if other tokens are selected."""
+    end = _joint_end(x)
+    if tuple(end.reading.selection.tolist()) != x.selection:
+        return np.inf
+    return max(joint_target(x.problem, x.selection, x.q).divergences(end.blocks))
 
 
 # Rates of self-attention ---------------------------------------------------------------------------------------------
@@ -337,17 +323,18 @@ def _draw_rate(rng: np.random.Generator) -> Rate:
             return x
 
 
-RATE_LAWS = Claim[Rate](
-    id="fu.rates",
+@claim(
+    "fu.rates",
     says="In self-attention, where the query is a token, |W| grows as p does: like log t by gradient descent, like t "
     "by normalised and by capped Polyak steps, like t^(1/4) by normalised steps t^(-3/4); the angle falls like 1/|W|.",
     source="keytokens",
-    excess=off_the_law,
     tolerance=0.05,  # of fitted slopes
     hypotheses=(FALLS, EQUAL, FEASIBLE, CLEAR, ON_THE_WAY),
     draw=_draw_rate,
     seeds=20,
 )
+def _off_the_law(x: Rate) -> float:
+    return off_the_law(x)
 
 
 def _draw_race(rng: np.random.Generator) -> Race:
@@ -355,14 +342,6 @@ def _draw_race(rng: np.random.Generator) -> Race:
         race = race_of(rng, int(rng.integers(1, 4)), int(rng.integers(3, 5)), 5)
         if on_the_best(race):
             return race
-
-
-def _not_ahead(x: Race) -> float:
-    """Of the fast rules beside gradient descent: the share of 1 - cos, and that of log(1 - attention) turned round."""
-    target = best_solution(x.long).p
-    away = [misalignment(state.p, target) for state in x.ends]
-    gap = [log_attention_gap(state.reading) for state in x.ends]
-    return max(max(away[k] / away[0], gap[0] / gap[k]) for k in (1, 2)) - 1
 
 
 ONE_BEST = Hypothesis[Race](
@@ -374,12 +353,12 @@ SHORT_STEP = Hypothesis[Race](
 )
 TO_THE_BEST = Hypothesis[Race]("the fast runs select the best tokens", on_the_best)
 
-FASTER = Claim[Race](
-    id="fu.faster",
+
+@claim(
+    "fu.faster",
     says="In self-attention normalised and Polyak steps turn W to the max-margin matrix faster than gradient descent, "
     "and attention to the best tokens faster.",
     source=RATES,
-    excess=_not_ahead,
     tolerance=0.0,
     hypotheses=(ONE_BEST, CAN_WIN, SHORT_STEP, TO_THE_BEST),
     draw=_draw_race,
@@ -389,5 +368,9 @@ FASTER = Claim[Race](
     ),
     notes="The abstract speaks of data settings in which all runs have one limit; here that is tested on each run.",
 )
-
-CLAIMS: tuple[Claim[Any], ...] = (BREGMAN, STEP, LQ_SVM, DIRECTION, JOINT, RATE_LAWS, FASTER)
+def _not_ahead(x: Race) -> float:
+    """Of the fast rules beside gradient descent: the share of 1 - cos, and that of log(1 - attention) turned round."""
+    target = best_solution(x.long).p
+    away = [misalignment(state.p, target) for state in x.ends]
+    gap = [log_attention_gap(state.reading) for state in x.ends]
+    return max(max(away[k] / away[0], gap[0] / gap[k]) for k in (1, 2)) - 1

@@ -1,8 +1,6 @@
-"""Training under a ReLU head, where attention may end on several tokens: runs, and what predicts their end.
+"""Training under a ReLU head, where attention may end on several tokens: the runs, and what predicts their end.
 
 f = 1'relu(V'r) of the pooled token r, |V| = 1; one token of an input need not be best, since the head bends.
-
-Attention by a matrix that keeps several tokens of an input: the finite part of W beside its direction.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +19,7 @@ from ...problems.key_query import EPSILON
 from ...problems.losses import Logistic
 from ...svm.matrix import MultiToken, attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from ...svm.solution import NotSolved
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import cross_spheres, linear_start, on_sphere
 from .margins import OURS, rank_of
 
@@ -121,6 +118,26 @@ def _draw_shares(rng: np.random.Generator) -> Shares:
     return replace(drawn, shares=drawn.logits(W))
 
 
+def _of_another(seed: int) -> Shares:
+    rng = np.random.default_rng(seed)
+    one = _draw_shares(rng)
+    while all(len(tokens) == 1 for tokens in one.sets):
+        one = _draw_shares(rng)
+    return replace(one, shares=one.logits(one.W + on_sphere(rng, one.W.size).reshape(one.W.shape)))
+
+
+@claim(
+    "fu.finite-part",
+    says="The finite part of a matrix W, made from its own shares of attention, is the projection of W on the rows "
+    "that tie the kept tokens; it is orthogonal to the direction, so that finite part and fitted direction are never "
+    "farther from W than any multiple of the direction alone.",
+    source="keytokens",
+    tolerance=1e-8,
+    hypotheses=(Hypothesis[Shares]("the shares are those of W", lambda x: x.own),),
+    draw=_draw_shares,
+    seeds=60,
+    counters=(Counter("the shares of another matrix", "the shares are those of W", lambda: _of_another(0)),),
+)
 def _projection(x: Shares) -> float:
     """How far W_fin is from the projection of W on the ties, W_fin'W_dir, and what W_dir alone gets nearer."""
     several, size = x.several, float(np.linalg.norm(x.W))
@@ -134,29 +151,6 @@ def _projection(x: Shares) -> float:
         abs(float(np.vdot(several.finite, direction))) / size,
         float(np.linalg.norm(x.W - both)) / size - np.sqrt(max(0.0, 1 - (float(np.vdot(x.W, direction)) / size) ** 2)),
     )
-
-
-def _of_another(seed: int) -> Shares:
-    rng = np.random.default_rng(seed)
-    one = _draw_shares(rng)
-    while all(len(tokens) == 1 for tokens in one.sets):
-        one = _draw_shares(rng)
-    return replace(one, shares=one.logits(one.W + on_sphere(rng, one.W.size).reshape(one.W.shape)))
-
-
-FINITE = Claim[Shares](
-    id="fu.finite-part",
-    says="The finite part of a matrix W, made from its own shares of attention, is the projection of W on the rows "
-    "that tie the kept tokens; it is orthogonal to the direction, so that finite part and fitted direction are never "
-    "farther from W than any multiple of the direction alone.",
-    source="keytokens",
-    excess=_projection,
-    tolerance=1e-8,
-    hypotheses=(Hypothesis[Shares]("the shares are those of W", lambda x: x.own),),
-    draw=_draw_shares,
-    seeds=60,
-    counters=(Counter("the shares of another matrix", "the shares are those of W", lambda: _of_another(0)),),
-)
 
 
 @dataclass(frozen=True)
@@ -177,24 +171,19 @@ def _endings(d: int, draws: int) -> list[Ended]:
     return list(ended_runs(range(draws), 3, 4, d, 0.1, (2001,)))
 
 
-def _mean_gain(sample: Sample) -> float:
-    """Mean 1 - cos to the prediction minus 1/2 of that to the max-margin matrix of one token an input."""
-    return float(np.mean([one.both[-1] - one.one[-1] / 2 for one in sample.runs]))
-
-
 ENOUGH_RUNS = Hypothesis[Sample]("ten runs or more keep several tokens of an input", lambda x: len(x.runs) >= 10)
 
-SEVERAL = Claim[Sample](
-    id="fu.several",
+
+@claim(
+    "fu.several",
     says="Under ReLU heads, where runs end on several tokens of an input, direction and finite part predict W better "
     "than the max-margin matrix of one token an input: in the mean 1 - cos is less than half as large.",
     source=OURS,
-    excess=_mean_gain,
     tolerance=0.0,
     hypotheses=(ENOUGH_RUNS,),
     known=(lambda: Sample(4, 125), lambda: Sample(6, 125)),
     notes="The formula is the paper's proposal; that it halves the distance is what is seen here.",
 )
-
-
-CLAIMS: tuple[Claim[Any], ...] = (FINITE, SEVERAL)
+def _mean_gain(sample: Sample) -> float:
+    """Mean 1 - cos to the prediction minus 1/2 of that to the max-margin matrix of one token an input."""
+    return float(np.mean([one.both[-1] - one.one[-1] / 2 for one in sample.runs]))

@@ -1,6 +1,6 @@
-"""What the theorems on max-margin token selection suppose, as tests of an instance; and a loss that is not convex.
+"""What the theorems on max-margin token selection suppose, as tests of an instance.
 
-Around a locally optimal max-margin direction: the constants that hold in a cone, and points of the cone.
+Also a loss that is not convex, and the constants and points of the cone around a locally optimal direction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss, S
 from ...problems.selection_loss import Reading, SelectionProblem
 from ...selection import Cone, LocalOptimum, cone, has_equal_scores, local_optimum, tight_smoothness
 from ...svm.problem import MarginProblem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 
 
@@ -92,7 +92,7 @@ def equal_scores(problem: SelectionProblem) -> bool:
         return False
 
 
-def best_solution(problem: SelectionProblem) -> MarginSolution:
+def best_solution(problem: SelectionProblem) -> Solution:
     """The max-margin problem of the tokens with the largest scores; NotSeparable if no direction lets them win."""
     return solve(_best_rows(problem))
 

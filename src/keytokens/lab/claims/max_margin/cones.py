@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from ...descent.steps import Normalised, Plain, Polyak, Step, power
 from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.selection_loss import SelectionProblem
-from ...svm.solution import MarginSolution
-from ..claim import Claim, Counter, Hypothesis
+from ...svm.solution import Solution
+from ..claim import Counter, Hypothesis, claim
 from ..instances import FAR, descent_steps, flow_path, longest_difference, two_limits, two_scores
 from .assumptions import LOSSES, Local, best_solution, draw_equal_scores
 from .lemmas import EQUAL, FALLS, FEASIBLE, PAPER
@@ -39,13 +38,6 @@ def _draw_drift(rng: np.random.Generator) -> Drift:
     return Drift(float(10 ** rng.uniform(-1, 1)), LOSSES[rng.integers(len(LOSSES))], rng.normal(size=2))
 
 
-def _offset(x: Drift) -> float:
-    """| p_2 - 0.5 log(C |loss'(C)| / |loss'(1)|) | at |p| = 1000."""
-    p = flow_path(x.problem, x.start, 1e3)[-1].p
-    log_slopes = x.loss.log_abs_slope(np.array([x.C, 1.0]))
-    return float(abs(p[1] - 0.5 * (np.log(abs(x.C)) + log_slopes[0] - log_slopes[1]))) + float(p[0] < 0)
-
-
 POSITIVE = Hypothesis[Drift]("both good tokens score more than 0", lambda x: x.C > 0)
 EXPERIMENT = [(C, loss) for C in (1.0, 2.0, 5.0, 10.0, 100.0) for loss in (Correlation(), Logistic(), Exponential())]
 
@@ -54,12 +46,11 @@ def _from_zero(C: float, loss: MarginLoss) -> Callable[[], Drift]:
     return lambda: Drift(C, loss, np.zeros(2))
 
 
-LOSS_DRIFT = Claim[Drift](
-    id="mm.loss-drift",
+@claim(
+    "mm.loss-drift",
     says="On the two inputs of the experiment the direction tends to (1, 0) for every loss, but p_2 tends to "
     "0.5 log(C |loss'(C)| / |loss'(1)|): with C > 1 up, to the high score, for -x, down for logistic and exponential.",
     source="keytokens, after " + PAPER + "Fig 5",
-    excess=_offset,
     tolerance=1e-4,  # of an offset, along a path that is followed with long steps
     hypotheses=(FALLS, POSITIVE),
     draw=_draw_drift,
@@ -67,6 +58,11 @@ LOSS_DRIFT = Claim[Drift](
     known=tuple(_from_zero(C, loss) for C, loss in EXPERIMENT),
     counters=(Counter("C = -1", POSITIVE.says, lambda: Drift(-1.0, Logistic(), np.zeros(2))),),
 )
+def _offset(x: Drift) -> float:
+    """| p_2 - 0.5 log(C |loss'(C)| / |loss'(1)|) | at |p| = 1000."""
+    p = flow_path(x.problem, x.start, 1e3)[-1].p
+    log_slopes = x.loss.log_abs_slope(np.array([x.C, 1.0]))
+    return float(abs(p[1] - 0.5 * (np.log(abs(x.C)) + log_slopes[0] - log_slopes[1]))) + float(p[0] < 0)
 
 
 # Fig 8: two limits ---------------------------------------------------------------------------------------------------
@@ -102,11 +98,6 @@ def _two_limits(a: float, b: float, gaps: Vector, loss: MarginLoss) -> TwoLimits
     return TwoLimits(problem, *starts)
 
 
-def _both_reached(x: TwoLimits) -> float:
-    pairs = ((x.to_best, x.best), (x.to_other, x.other))
-    return max(misalignment(flow_path(x.problem, start, FAR)[-1].p, limit.direction) for start, limit in pairs)
-
-
 BOTH = Hypothesis[TwoLimits](
     "both selections are locally optimal", lambda x: x.best.is_locally_optimal and x.other.is_locally_optimal
 )
@@ -116,13 +107,12 @@ def _pair(to_best: tuple[float, float], to_other: tuple[float, float]) -> Callab
     return lambda: TwoLimits(two_limits(), np.array(to_best), np.array(to_other))
 
 
-TIGHTNESS = Claim[TwoLimits](
-    id="mm.tightness",
+@claim(
+    "mm.tightness",
     says="With two inputs the direction of the limit depends on the start, though all tokens but the best share one "
     "score: one start goes to the best tokens' max-margin direction, another to that of a selection whose second "
     "token is not the best but has no neighbour.",
     source=PAPER + "Fig 8",
-    excess=_both_reached,
     tolerance=1e-9,  # 1 - cos at |p| = 1e6
     hypotheses=(FALLS, EQUAL, BOTH),
     draw=_draw_two_limits,
@@ -144,6 +134,9 @@ TIGHTNESS = Claim[TwoLimits](
     ),
     notes="The figure's coordinates are not printed; these are ours.",
 )
+def _both_reached(x: TwoLimits) -> float:
+    pairs = ((x.to_best, x.best), (x.to_other, x.other))
+    return max(misalignment(flow_path(x.problem, start, FAR)[-1].p, limit.direction) for start, limit in pairs)
 
 
 # How fast ------------------------------------------------------------------------------------------------------------
@@ -160,7 +153,7 @@ class Rate:
     pace: float
 
 
-def _plain_rate(problem: SelectionProblem, start: Vector, solution: MarginSolution) -> Rate:
+def _plain_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
     """L - L* falls by eta ((L - L*)/|p_mm|)^2 a step: L - L* = |p_mm|^2 / (eta (t + t0)).
 
     Steps such that t0 = 50, or more where eta times the curvature, at most D^2 (L - L*), would exceed 1.
@@ -170,23 +163,23 @@ def _plain_rate(problem: SelectionProblem, start: Vector, solution: MarginSoluti
     return Rate(problem, start, Plain(solution.norm**2 / (t0 * gap)), lambda t: np.log(t + t0), solution.norm)
 
 
-def _normalised_rate(problem: SelectionProblem, start: Vector, solution: MarginSolution) -> Rate:
+def _normalised_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
     eta = _short(problem, solution)
     return Rate(problem, start, Normalised(eta), lambda t: t, eta)
 
 
-def _decaying_rate(problem: SelectionProblem, start: Vector, solution: MarginSolution) -> Rate:
+def _decaying_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
     eta = 2 * _short(problem, solution)
     return Rate(problem, start, Normalised(power(eta, 0.75)), lambda t: 4 * t**0.25, eta)
 
 
-def _polyak_rate(problem: SelectionProblem, start: Vector, solution: MarginSolution) -> Rate:
+def _polyak_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
     """|grad| <= D (L - L*) far out, so a cap below 1/D is always reached."""
     cap = 0.7 * _short(problem, solution)
     return Rate(problem, start, Polyak(cap), lambda t: t, cap)
 
 
-def _short(problem: SelectionProblem, solution: MarginSolution) -> float:
+def _short(problem: SelectionProblem, solution: Solution) -> float:
     """1/(D^2 |p_mm|): steps that do not zigzag.
 
     |grad| >= (L - L*)/|p_mm| and no curvature is above D^2 (L - L*), so the unit gradient turns by no more than
@@ -224,18 +217,6 @@ def _on_the_way(problem: SelectionProblem, start: Vector) -> bool:
     return bool(np.array_equal(reading.selected, reading.best) and reading.attention[reading.best].min() > 1 - 1e-3)
 
 
-def off_the_law(x: Rate) -> float:
-    """By how much the fitted pace of the norm, relatively, and the fitted power of the angle, -1, are wrong."""
-    solution = best_solution(x.problem)
-    late = descent_steps(x.problem, x.rule, x.start, 160)[40:]
-    t = np.array([state.t for state in late], np.float64)
-    norms = np.array([state.norm for state in late])
-    angles = np.sqrt([2 * misalignment(state.p, solution.p) for state in late])
-    pace = np.polyfit(x.clock(t), norms, 1)[0]
-    power_of_angle = np.polyfit(np.log(norms), np.log(angles), 1)[0]
-    return float(max(abs(pace / x.pace - 1), abs(power_of_angle + 1)))
-
-
 def _degenerate() -> Rate:
     """Rows (1, 0) and (1, 1) are tight at p_mm = (1, 0), which needs the first only: p_2 grows like log|p|."""
     problem = SelectionProblem(Bags.of([[[0, 0], [-1, 0], [-1, -1]]]), np.eye(3)[0])
@@ -248,19 +229,26 @@ ON_THE_WAY = Hypothesis[Rate](
     "the run begins where the best tokens have won", lambda x: _on_the_way(x.problem, x.start)
 )
 
-RATES_CLAIM = Claim[Rate](
-    id="mm.rates",
+
+@claim(
+    "mm.rates",
     says="Late in a run |p| grows like |p_mm| log t by gradient descent, like eta t by normalised steps eta, like "
     "4 eta t^(1/4) by normalised steps eta t^(-3/4), like c t by Polyak steps with a small cap c; the angle to p_mm "
     "falls like 1/|p|.",
     source="keytokens",
-    excess=off_the_law,
     tolerance=0.05,  # of fitted slopes
     hypotheses=(FALLS, EQUAL, FEASIBLE, CLEAR, ON_THE_WAY),
     draw=_draw_rate,
     seeds=24,
     counters=(Counter("a tight row without a multiplier", CLEAR.says, _degenerate),),
 )
-
-
-CLAIMS: tuple[Claim[Any], ...] = (LOSS_DRIFT, TIGHTNESS, RATES_CLAIM)
+def off_the_law(x: Rate) -> float:
+    """By how much the fitted pace of the norm, relatively, and the fitted power of the angle, -1, are wrong."""
+    solution = best_solution(x.problem)
+    late = descent_steps(x.problem, x.rule, x.start, 160)[40:]
+    t = np.array([state.t for state in late], np.float64)
+    norms = np.array([state.norm for state in late])
+    angles = np.sqrt([2 * misalignment(state.p, solution.p) for state in late])
+    pace = np.polyfit(x.clock(t), norms, 1)[0]
+    power_of_angle = np.polyfit(np.log(norms), np.log(angles), 1)[0]
+    return float(max(abs(pace / x.pace - 1), abs(power_of_angle + 1)))

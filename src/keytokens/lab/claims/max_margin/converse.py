@@ -4,8 +4,6 @@ Let q be a unit direction and E the loss relative to the tokens it selects. If a
 not the max-margin direction of its tokens, a direction nearby has a larger margin, and there E is smaller far out. If a
 neighbour scores more, E is negative along a direction nearby where this neighbour is the only one, and more so at half
 the radius.
-
-The converse: paths in a cone keep away from a direction that is no locally optimal max-margin direction.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +24,7 @@ from ...selection import in_general_position, local_optimum
 from ...svm.problem import MarginProblem
 from ...svm.solver import solve
 from .. import instances as known
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from .neighbours import View, beyond, compared, unit
 from .paths import random_problem
 
@@ -88,31 +85,6 @@ class ConeAround:
         across = way - (way @ self.q) * self.q
         turn = min(math.acos(1 - self.eps) / 2, most)
         return math.cos(turn) * self.q + math.sin(turn) * unit(across)
-
-
-def keeps_away(cone: ConeAround) -> float:
-    """From the radius on, one point of the cone beats all p with |p - R q| <= eta R: the path keeps eta away from q.
-
-    In that ball no margin differs from R times that of q by more than x R, x = eta reach.
-    Where all neighbours of q score less: E >= neighbour exp(-(margin + 2 x) R) - everything exp(-(margin + step - x) R)
-    there, which is more than at R times the rival, whose margin is larger.
-    Where one scores more: E >= -everything exp(-(margin - x) R) there, which is more than at R/2 times the rival.
-    """
-    view, rival = cone.view, cone.rival
-    if cone.better.any():
-        share, x = 0.5, view.margin / 8
-        begin = rival.radius(min(rival.step / 2, view.margin - x - rival.margin / 2))
-    else:
-        lead = abs(rival.margin - view.margin)
-        share, x = 1.0, min(lead, view.step) / 4
-        begin = view.radius(min(lead, view.step - x) - 2 * x)
-    size = float(np.linalg.norm(rival.direction))
-    worst = max(1 - cone.eps - float(rival.direction @ cone.q) / size, size - 1)  # it lies in the cone and in the ball
-    for R in beyond(begin):
-        here, low = rival.change(share * R * rival.direction), _low(cone, R, x)
-        found = [view.change(point) for point in _nearby(cone, R, x / view.reach)]
-        worst = max(worst, compared(here, low), *(max(compared(here, e), compared(low, e)) for e in found))
-    return worst
 
 
 def _low(cone: ConeAround, R: float, x: float) -> Scaled:
@@ -184,22 +156,42 @@ _GENERAL_CONE: Hypothesis[ConeAround] = Hypothesis(
 )
 
 
-CLAIMS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="mm.thm4",
-        says="Around a direction that is no locally optimal max-margin direction, the best p of a cone within growing "
-        "balls does not go that way: it stays bounded or takes another direction.",
-        source="Max-Margin Token Selection, Theorem 4",
-        hypotheses=(_NOT_OPTIMAL, _DISTINCT, _GENERAL_CONE),
-        excess=keeps_away,
-        tolerance=1e-9,  # with one input of two tokens the bound is attained
-        draw=_cone_around,
-        seeds=60,
-        counters=(
-            Counter("a locally optimal direction", _NOT_OPTIMAL.says, _good_direction),
-            Counter("a token that is there twice", _GENERAL_CONE.says, _doubled_token),
-            Counter("a neighbour that ties in score", _DISTINCT.says, _tied_neighbour),
-        ),
-        notes="By how much the path keeps away, and from which radius on, is ours.",
+@claim(
+    "mm.thm4",
+    says="Around a direction that is no locally optimal max-margin direction, the best p of a cone within growing "
+    "balls does not go that way: it stays bounded or takes another direction.",
+    source="Max-Margin Token Selection, Theorem 4",
+    hypotheses=(_NOT_OPTIMAL, _DISTINCT, _GENERAL_CONE),
+    tolerance=1e-9,  # with one input of two tokens the bound is attained
+    draw=_cone_around,
+    seeds=60,
+    counters=(
+        Counter("a locally optimal direction", _NOT_OPTIMAL.says, _good_direction),
+        Counter("a token that is there twice", _GENERAL_CONE.says, _doubled_token),
+        Counter("a neighbour that ties in score", _DISTINCT.says, _tied_neighbour),
     ),
+    notes="By how much the path keeps away, and from which radius on, is ours.",
 )
+def keeps_away(cone: ConeAround) -> float:
+    """From the radius on, one point of the cone beats all p with |p - R q| <= eta R: the path keeps eta away from q.
+
+    In that ball no margin differs from R times that of q by more than x R, x = eta reach.
+    Where all neighbours of q score less: E >= neighbour exp(-(margin + 2 x) R) - everything exp(-(margin + step - x) R)
+    there, which is more than at R times the rival, whose margin is larger.
+    Where one scores more: E >= -everything exp(-(margin - x) R) there, which is more than at R/2 times the rival.
+    """
+    view, rival = cone.view, cone.rival
+    if cone.better.any():
+        share, x = 0.5, view.margin / 8
+        begin = rival.radius(min(rival.step / 2, view.margin - x - rival.margin / 2))
+    else:
+        lead = abs(rival.margin - view.margin)
+        share, x = 1.0, min(lead, view.step) / 4
+        begin = view.radius(min(lead, view.step - x) - 2 * x)
+    size = float(np.linalg.norm(rival.direction))
+    worst = max(1 - cone.eps - float(rival.direction @ cone.q) / size, size - 1)  # it lies in the cone and in the ball
+    for R in beyond(begin):
+        here, low = rival.change(share * R * rival.direction), _low(cone, R, x)
+        found = [view.change(point) for point in _nearby(cone, R, x / view.reach)]
+        worst = max(worst, compared(here, low), *(max(compared(here, e), compared(low, e)) for e in found))
+    return worst

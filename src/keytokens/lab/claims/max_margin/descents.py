@@ -18,8 +18,8 @@ from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.selection_loss import SelectionProblem, scores_of
 from ...selection import smoothness, tight_smoothness
-from ...svm.solution import MarginSolution
-from ..claim import Claim, Counter, Hypothesis
+from ...svm.solution import Solution
+from ..claim import Counter, Hypothesis, claim
 from ..instances import FAR, descent_steps, flow_path, gaps_along, longest_difference, one_bag, three_bags, two_limits
 from .assumptions import LOSSES, Local, best_solution, can_win, draw_equal_scores, draw_local, near, slopes, step_limit
 from .lemmas import EQUAL, FALLS, FEASIBLE, LOCAL, NEIGHBOURS, PAPER, entropy_gap
@@ -95,17 +95,6 @@ def _draw_twins(rng: np.random.Generator) -> Twins:
     return Twins(X, Y, _draw_head(rng, d), loss, analytic, u, p, np.outer(u, p) / (u @ u), steps, 1 / float(u @ u))
 
 
-def _apart(twins: Twins) -> float:
-    """max over t of |W(t) - u p(t)'/|u|^2| |u| / (1 + |p(t)|)."""
-    p, W, u = twins.p, twins.W, twins.u
-    worst = 0.0
-    for eta in twins.steps:
-        p, W = p - eta * twins.gradient_p(p), W - eta * twins.share * twins.gradient_W(W)
-        apart = np.linalg.norm(W - np.outer(u, p) / (u @ u)) * np.linalg.norm(u) / (1 + np.linalg.norm(p))
-        worst = max(worst, float(apart))
-    return worst
-
-
 SHARE = Hypothesis[Twins](
     "steps on W are those on p over |u|^2", lambda twins: bool(np.isclose(twins.share * (twins.u @ twins.u), 1))
 )
@@ -120,12 +109,11 @@ def _twins_with(**changes: Any) -> Twins:
     return Twins(**{**vars(twins), **changes})
 
 
-LEMMA_1 = Claim[Twins](
-    id="mm.lemma1",
+@claim(
+    "mm.lemma1",
     says="Descent on p, and descent on W with the query u fixed and steps divided by |u|^2, stay one path, "
     "W(t) = u p(t)'/|u|^2, for any steps, loss and differentiable head.",
     source=PAPER + "Lemma 1",
-    excess=_apart,
     tolerance=1e-7,  # rounding, which a long step can magnify
     hypotheses=(SHARE, BEGIN),
     draw=_draw_twins,
@@ -135,6 +123,15 @@ LEMMA_1 = Claim[Twins](
         Counter("W at 0", BEGIN.says, lambda: _twins_with(W=0 * _twins_with().W)),
     ),
 )
+def _apart(twins: Twins) -> float:
+    """max over t of |W(t) - u p(t)'/|u|^2| |u| / (1 + |p(t)|)."""
+    p, W, u = twins.p, twins.W, twins.u
+    worst = 0.0
+    for eta in twins.steps:
+        p, W = p - eta * twins.gradient_p(p), W - eta * twins.share * twins.gradient_W(W)
+        apart = np.linalg.norm(W - np.outer(u, p) / (u @ u)) * np.linalg.norm(u) / (1 + np.linalg.norm(p))
+        worst = max(worst, float(apart))
+    return worst
 
 
 # Lemma 6: smoothness and descent -------------------------------------------------------------------------------------
@@ -190,6 +187,33 @@ def _figure_smooth(problem: SelectionProblem, *expected: float) -> Smooth:
     return Smooth(values, labels, v, W, problem.loss, np.zeros(3), 1 / expected[0] - 1e-4, pairs, expected)
 
 
+def _wrong_constants(x: Smooth) -> float:
+    found = (smoothness(x.values, x.v, x.W), tight_smoothness(x.problem.keys, x.problem.scores))
+    pairs = zip(found, x.expected, strict=False)
+    return max((abs(a / b - 1) - 2e-4 for a, b in pairs), default=-np.inf)  # four digits
+
+
+def _lipschitz(problem: SelectionProblem, p: Vector, q: Vector) -> float:
+    """|grad L(p) - grad L(q)| / |p - q|."""
+    at_p, at_q = (problem.descent(problem.read((x,)), (x,))[0].plain for x in (p, q))
+    return float(np.linalg.norm(at_p - at_q) / np.linalg.norm(p - q))
+
+
+SHORT = Hypothesis[Smooth]("steps are at most 1/L_p", lambda x: x.eta <= (1 + 1e-12) / x.constants[0])
+
+
+@claim(
+    "mm.lemma6",
+    says="The gradient in p is L_p-Lipschitz, also with the smaller constant from keys and scores; a step eta <= 1/L_p "
+    "lowers the loss by eta/2 |grad|^2 at least, so the |grad|^2 sum to at most 2/eta (L(p(0)) - L*).",
+    source=PAPER + "Lemma 6",
+    tolerance=1e-9,  # rounding of quotients, down to |p - q| = 1e-4
+    hypotheses=(FALLS, SHORT),
+    draw=_draw_smooth,
+    seeds=40,
+    known=(lambda: _figure_smooth(one_bag(0.0), 15.274, 4.960), lambda: _figure_smooth(three_bags(), 61.80)),
+    counters=(Counter("steps of 1000/L_p", SHORT.says, lambda: _draw_smooth(np.random.default_rng(3), over=1000.0)),),
+)
 def _roughness(x: Smooth) -> float:
     """The worst of: a Lipschitz constant that is too small, too small a descent, too large a sum of |grad|^2."""
     problem, (loose, tight) = x.problem, x.constants
@@ -207,35 +231,6 @@ def _roughness(x: Smooth) -> float:
         float(falls_short.max(initial=-np.inf)),
         float(x.eta / 2 * squares.sum() / gaps[0] - 1),
     )
-
-
-def _wrong_constants(x: Smooth) -> float:
-    found = (smoothness(x.values, x.v, x.W), tight_smoothness(x.problem.keys, x.problem.scores))
-    pairs = zip(found, x.expected, strict=False)
-    return max((abs(a / b - 1) - 2e-4 for a, b in pairs), default=-np.inf)  # four digits
-
-
-def _lipschitz(problem: SelectionProblem, p: Vector, q: Vector) -> float:
-    """|grad L(p) - grad L(q)| / |p - q|."""
-    at_p, at_q = (problem.descent(problem.read((x,)), (x,))[0].plain for x in (p, q))
-    return float(np.linalg.norm(at_p - at_q) / np.linalg.norm(p - q))
-
-
-SHORT = Hypothesis[Smooth]("steps are at most 1/L_p", lambda x: x.eta <= (1 + 1e-12) / x.constants[0])
-
-LEMMA_6 = Claim[Smooth](
-    id="mm.lemma6",
-    says="The gradient in p is L_p-Lipschitz, also with the smaller constant from keys and scores; a step eta <= 1/L_p "
-    "lowers the loss by eta/2 |grad|^2 at least, so the |grad|^2 sum to at most 2/eta (L(p(0)) - L*).",
-    source=PAPER + "Lemma 6",
-    excess=_roughness,
-    tolerance=1e-9,  # rounding of quotients, down to |p - q| = 1e-4
-    hypotheses=(FALLS, SHORT),
-    draw=_draw_smooth,
-    seeds=40,
-    known=(lambda: _figure_smooth(one_bag(0.0), 15.274, 4.960), lambda: _figure_smooth(three_bags(), 61.80)),
-    counters=(Counter("steps of 1000/L_p", SHORT.says, lambda: _draw_smooth(np.random.default_rng(3), over=1000.0)),),
-)
 
 
 # Theorem 2: from any start -------------------------------------------------------------------------------------------
@@ -257,7 +252,7 @@ def _draw_global(rng: np.random.Generator) -> GlobalRun:
     return GlobalRun(problem, start, step_limit(problem) * rng.uniform(0.5, 1.0), bool(n == 1))
 
 
-def norm_bound(x: GlobalRun, solution: MarginSolution, steps: int) -> float:
+def norm_bound(x: GlobalRun, solution: Solution, steps: int) -> float:
     """A norm that some p(t), t <= steps, exceeds; it grows without bound, like the logarithm of the steps.
 
     While |p| <= R the logit of s_best is within D R + log(T - 1), D the longest k_best - k_t, so each step moves p
@@ -280,7 +275,7 @@ def norm_bound(x: GlobalRun, solution: MarginSolution, steps: int) -> float:
     return max(low, begin)
 
 
-def direction_bound(x: GlobalRun, solution: MarginSolution, gap: float) -> Callable[[Vector], Vector]:
+def direction_bound(x: GlobalRun, solution: Solution, gap: float) -> Callable[[Vector], Vector]:
     """For one input: |p| (1 - cos(p, p_mm)) is at most this function of |p| along all the run; it grows like log|p|.
 
     With w of the steepness lemma, p_mm'dp/|p_mm| >= f(|p|) p'dp/|p|, f(r) = r/(r + w/Theta). Summed along the run, F
@@ -297,6 +292,38 @@ def direction_bound(x: GlobalRun, solution: MarginSolution, gap: float) -> Calla
     return lambda r: lost(r) + offset
 
 
+SMALL = Hypothesis[Any]("steps are at most 1/L", lambda x: x.eta <= step_limit(x.problem) * (1 + 1e-12))
+ALONE = Hypothesis[GlobalRun](
+    "there is one input, where a direction is claimed", lambda x: not x.directed or len(x.problem.keys) == 1
+)
+
+
+def _global_run(problem: SelectionProblem, start: list[float], directed: bool = True) -> GlobalRun:
+    return GlobalRun(problem, np.array(start), step_limit(problem), directed)
+
+
+@claim(
+    "mm.thm2",
+    says="Where all tokens but the best share one score, descent with steps up to 1/L goes to infinity from any start; "
+    "with one input, in the direction of p_mm. Checked: 100 steps lower the loss, pass a norm that grows like log t, "
+    "and keep |p| (1 - cos) below a bound that grows like log|p|; the flow from there on reaches |p| = 1e6, with one "
+    "input at 1 - cos < 1e-8.",
+    source=PAPER + "Theorem 2",
+    tolerance=1e-6,  # rounding: the norm at the end, gradients far out
+    hypotheses=(FALLS, EQUAL, FEASIBLE, SMALL, ALONE),
+    draw=_draw_global,
+    seeds=24,
+    counters=(
+        Counter("three scores", EQUAL.says, lambda: _global_run(one_bag(0.0), [0.0, -1.0])),
+        Counter(
+            "a best token between two others",
+            FEASIBLE.says,
+            lambda: _global_run(SelectionProblem(Bags.of([[[0.0], [1.0], [-1.0]]]), np.eye(3)[0]), [0.5]),
+        ),
+        Counter("two inputs", ALONE.says, lambda: _global_run(two_limits(), [5.0, 0.0])),
+    ),
+    notes="Both bounds are ours, with explicit constants; the theorem is about the limit.",
+)
 def _global_excess(x: GlobalRun) -> float:
     """The worst of: the loss rises, the norm is below its bound or the flow ends early, the direction is off."""
     seen = descent_steps(x.problem, Plain(x.eta), x.start, 100)
@@ -317,41 +344,6 @@ def _global_excess(x: GlobalRun) -> float:
     return max(stays, rises, short, beyond, misalignment(path[-1].p, solution.p) / 1e-8 - 1)
 
 
-SMALL = Hypothesis[Any]("steps are at most 1/L", lambda x: x.eta <= step_limit(x.problem) * (1 + 1e-12))
-ALONE = Hypothesis[GlobalRun](
-    "there is one input, where a direction is claimed", lambda x: not x.directed or len(x.problem.keys) == 1
-)
-
-
-def _global_run(problem: SelectionProblem, start: list[float], directed: bool = True) -> GlobalRun:
-    return GlobalRun(problem, np.array(start), step_limit(problem), directed)
-
-
-THEOREM_2 = Claim[GlobalRun](
-    id="mm.thm2",
-    says="Where all tokens but the best share one score, descent with steps up to 1/L goes to infinity from any start; "
-    "with one input, in the direction of p_mm. Checked: 100 steps lower the loss, pass a norm that grows like log t, "
-    "and keep |p| (1 - cos) below a bound that grows like log|p|; the flow from there on reaches |p| = 1e6, with one "
-    "input at 1 - cos < 1e-8.",
-    source=PAPER + "Theorem 2",
-    excess=_global_excess,
-    tolerance=1e-6,  # rounding: the norm at the end, gradients far out
-    hypotheses=(FALLS, EQUAL, FEASIBLE, SMALL, ALONE),
-    draw=_draw_global,
-    seeds=24,
-    counters=(
-        Counter("three scores", EQUAL.says, lambda: _global_run(one_bag(0.0), [0.0, -1.0])),
-        Counter(
-            "a best token between two others",
-            FEASIBLE.says,
-            lambda: _global_run(SelectionProblem(Bags.of([[[0.0], [1.0], [-1.0]]]), np.eye(3)[0]), [0.5]),
-        ),
-        Counter("two inputs", ALONE.says, lambda: _global_run(two_limits(), [5.0, 0.0])),
-    ),
-    notes="Both bounds are ours, with explicit constants; the theorem is about the limit.",
-)
-
-
 # Theorem 3: from a cone ----------------------------------------------------------------------------------------------
 
 
@@ -365,18 +357,6 @@ def _draw_local_run(rng: np.random.Generator) -> LocalRun:
     local = draw_local(rng, n, T, d)
     start = near(rng, local.direction, local.cone.mu * rng.choice([1.0, rng.random()]), local.descent_radius)
     return LocalRun(local.problem, local.selection, start)
-
-
-def _local_excess(x: LocalRun) -> float:
-    """The worst of: the run leaves the cone or falls back, it does not get far, it is off the direction there."""
-    seen = descent_steps(x.problem, Plain(step_limit(x.problem)), x.start, 10)
-    far = 1e3 * float(np.linalg.norm(x.start))
-    seen += flow_path(x.problem, seen[-1].p, far, growth=30.0)
-    off = np.array([misalignment(state.p, x.direction) for state in seen])
-    norms = np.array([state.norm for state in seen])
-    width = x.cone.mu if x.is_locally_optimal else 1.0
-    backwards = 1 - (norms[1:] / norms[:-1]).min()
-    return float(max(np.log(far / norms[-1]), off.max() / width - 1, backwards, 1e3 * off[-1] / width - 1))
 
 
 def _starts_inside(x: LocalRun) -> bool | None:
@@ -400,13 +380,12 @@ def _along(third: float, degrees: float, size: float) -> LocalRun:
     return LocalRun(one_bag(third), np.array([1]), size * np.array([np.cos(angle), np.sin(angle)]))
 
 
-THEOREM_3 = Claim[LocalRun](
-    id="mm.thm3",
+@claim(
+    "mm.thm3",
     says="From any start in the cone around a locally optimal direction, far enough out, descent with steps up to 1/L "
     "stays in the cone, its norm grows, and its direction tends to that direction. Checked: 10 steps of descent and "
     "the flow from there to 1e3 times the norm, where 1 - cos is below a thousandth of the cone's width.",
     source=PAPER + "Theorem 3",
-    excess=_local_excess,
     tolerance=1e-6,  # rounding: the norm at the end, the edge of the cone
     hypotheses=(FALLS, LOCAL, NEIGHBOURS, STARTS_INSIDE),
     draw=_draw_local_run,
@@ -419,6 +398,13 @@ THEOREM_3 = Claim[LocalRun](
         Counter("eight degrees off the axis", STARTS_INSIDE.says, lambda: _along(0.0, 8.0, 300.0)),
     ),
 )
-
-
-CLAIMS: tuple[Claim[Any], ...] = (LEMMA_1, LEMMA_6, THEOREM_2, THEOREM_3)
+def _local_excess(x: LocalRun) -> float:
+    """The worst of: the run leaves the cone or falls back, it does not get far, it is off the direction there."""
+    seen = descent_steps(x.problem, Plain(step_limit(x.problem)), x.start, 10)
+    far = 1e3 * float(np.linalg.norm(x.start))
+    seen += flow_path(x.problem, seen[-1].p, far, growth=30.0)
+    off = np.array([misalignment(state.p, x.direction) for state in seen])
+    norms = np.array([state.norm for state in seen])
+    width = x.cone.mu if x.is_locally_optimal else 1.0
+    backwards = 1 - (norms[1:] / norms[:-1]).min()
+    return float(max(np.log(far / norms[-1]), off.max() / width - 1, backwards, 1e3 * off[-1] / width - 1))

@@ -19,19 +19,15 @@ are no longer than beta < Gamma. Gamma u = sum_i w_i Y_i r_i with weights w >= 0
 ratio, u_p is the unit vector with the largest z such that input i has attention margin z - ratio (Gamma_i - Gamma), or
 0 if that is negative. With all inputs in S it is the max-margin direction; with a large ratio it is the relaxed one.
 
-Head and attention trained together: the label margin, the joint path, and how its limit depends on r / R.
-
-How near to its limit every minimum over |v| <= r, |p| <= R is, is proved (`joint_limit`), so no search for the global
-one has to be trusted. These constants are ours.
+So how near every minimum is to its limit is proved, and no search for the global one has to be trusted. These constants
+are ours.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq, linprog, minimize
@@ -44,10 +40,10 @@ from ...problems.losses import Logistic
 from ...problems.selection_loss import JointProblem, scores_of
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm, relaxed_problem
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 from .. import instances as known
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import solved
 
 ON_MARGIN = 1e-6  # inputs whose label margin exceeds the least one by no more, relatively, support the head
@@ -70,7 +66,7 @@ class JointLimit:
         return self.problem.labels[:, None] * values.rows[values.chosen(self.selection)]
 
     @cached_property
-    def head(self) -> MarginSolution:
+    def head(self) -> Solution:
         """v_mm."""
         return label_svm(self.problem.labels[:, None] * self.chosen, self.problem.labels)
 
@@ -121,12 +117,12 @@ class JointLimit:
     # attention
 
     @cached_property
-    def strict(self) -> MarginSolution:
+    def strict(self) -> Solution:
         """p_mm: all rows ask for 1."""
         return solve(MarginProblem.from_selection(self.problem.keys, self.selection))
 
     @cached_property
-    def relaxed(self) -> MarginSolution:
+    def relaxed(self) -> Solution:
         """p_relax: rows of inputs off the margin ask for 0."""
         return solve(relaxed_problem(self.problem.keys, self.selection, self.support))
 
@@ -142,7 +138,7 @@ class JointLimit:
         return MarginProblem.from_selection(self.problem.keys, self.selection).rows(np.arange(len(self.tokens)))
 
     @cached_property
-    def attention(self) -> MarginSolution:
+    def attention(self) -> Solution:
         """u_p."""
         least, most = self.strict.margin, self.relaxed.margin
         if most - least <= 1e-12 * most or self._asking(most).norm <= 1 + 1e-12:
@@ -151,7 +147,7 @@ class JointLimit:
             return self._asking(least)
         return self._asking(float(brentq(lambda z: self._asking(z).norm - 1, least, most, xtol=1e-13)))
 
-    def _asking(self, z: float) -> MarginSolution:
+    def _asking(self, z: float) -> Solution:
         """The shortest p where input i has attention margin z - ratio (Gamma_i - Gamma), or 0."""
         asked = np.maximum(z - self.ratio * (self.margins - self.margin), 0.0)
         return solve(MarginProblem.from_rows(self.rows, asked[self.tokens[:, 0]]))
@@ -310,18 +306,6 @@ def _signed(rng: np.random.Generator) -> Signed:
     return Signed(labels, a, values, int(rng.integers(1 << 30)))
 
 
-def _signed_margin(one: Signed) -> float:
-    """v_mm = a/|a|^2, Gamma = |a|, margin <= Gamma - nu max(1 - s_i1), nu = |a| - longest; and never above Gamma."""
-    head = label_svm(one.first, one.labels)
-    nu, first = one.size - one.longest, np.zeros(len(one.labels), np.intp)
-    worst = [float(np.abs(head.p * one.size - one.a / one.size).max()), abs(head.margin / one.size - 1)]
-    for attention in _attentions(one.values, first, np.random.default_rng(one.seed)):
-        elsewhere = float((1 - attention[one.values.starts[:-1]]).max())
-        bound = min(one.size, one.size - nu * elsewhere)
-        worst.append((label_margin(one.labels, one.values, attention) - bound) / one.size)
-    return max(worst)
-
-
 def _two_arrows() -> Signed:
     """The second input's first token is no multiple of a."""
     values = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[-0.6, -0.7], [0.0, 0.0]]])
@@ -400,18 +384,6 @@ def _ends_at(one: JointLimit, target: Vector) -> float:
     return max(*beyond, away, *one.proved(PROVED * size))
 
 
-def _tight_margin(one: JointLimit) -> float:
-    """margin <= Gamma - (Gamma - beta) w_i (1 - s_i) for every input i, and never above Gamma."""
-    values, worst = one.problem.values, -math.inf
-    for attention in _attentions(values, one.selection, np.random.default_rng(0)):
-        elsewhere = 1 - attention[values.chosen(one.selection)]
-        cost = (one.margin - one.longest) * one.weights * elsewhere
-        least = one.nu * float(elsewhere[one.support].max())
-        bound = one.margin - max(0.0, least, float(cost.max()))
-        worst = max(worst, (label_margin(one.problem.labels, values, attention) - bound) / one.margin)
-    return worst
-
-
 def _figure(third: tuple[float, float], ratio: float = 1.0) -> JointLimit:
     """Fig 3(a) with third = (0.5, 1), Fig 3(b) with third = (0.5, 1.5)."""
     return JointLimit(known.joint(third), np.array([1, 1, 1]), ratio)
@@ -479,97 +451,119 @@ class Angles:
     expected: tuple[float, ...]
 
 
+@claim(
+    "mm.example-c",
+    says="If every input holds Y_i a and all its other tokens are shorter, the max-margin head is a/|a|^2, and "
+    "attention 1 - s on the others costs the label margin |a| at least (|a| - longest other token) (1 - s).",
+    source=f"{PAPER}, example for Assumption C",
+    hypotheses=(_FIRST, _SHORTER),
+    tolerance=1e-9,  # the bound is attained where the others lie along Y_i a
+    draw=_signed,
+    seeds=60,
+    counters=(
+        Counter("first tokens of two directions", _FIRST.says, _two_arrows),
+        Counter("a longer token", _SHORTER.says, _longer_token),
+    ),
+)
+def _signed_margin(one: Signed) -> float:
+    """v_mm = a/|a|^2, Gamma = |a|, margin <= Gamma - nu max(1 - s_i1), nu = |a| - longest; and never above Gamma."""
+    head = label_svm(one.first, one.labels)
+    nu, first = one.size - one.longest, np.zeros(len(one.labels), np.intp)
+    worst = [float(np.abs(head.p * one.size - one.a / one.size).max()), abs(head.margin / one.size - 1)]
+    for attention in _attentions(one.values, first, np.random.default_rng(one.seed)):
+        elsewhere = float((1 - attention[one.values.starts[:-1]]).max())
+        bound = min(one.size, one.size - nu * elsewhere)
+        worst.append((label_margin(one.labels, one.values, attention) - bound) / one.size)
+    return max(worst)
+
+
+@claim(
+    "mm.assumption-c",
+    says="With margin Gamma of the head on the selected tokens, all others no longer than beta < Gamma, and weight "
+    "w_i of input i in that head, attention 1 - s_i elsewhere costs the label margin at least (Gamma - beta) w_i "
+    "(1 - s_i).",
+    source=f"{OURS}, Assumption C",
+    hypotheses=(_SHORT,),
+    tolerance=1e-7,  # the weights come from a linear programme that is solved to this
+    draw=lambda rng: _trained(rng, off=bool(rng.integers(2))),
+    seeds=40,
+    known=(partial(_figure, (0.5, 1.0)), partial(_figure, (0.5, 1.5))),
+    counters=(Counter("tokens longer than the margin", _SHORT.says, _long_zero),),
+)
+def _tight_margin(one: JointLimit) -> float:
+    """margin <= Gamma - (Gamma - beta) w_i (1 - s_i) for every input i, and never above Gamma."""
+    values, worst = one.problem.values, -math.inf
+    for attention in _attentions(values, one.selection, np.random.default_rng(0)):
+        elsewhere = 1 - attention[values.chosen(one.selection)]
+        cost = (one.margin - one.longest) * one.weights * elsewhere
+        least = one.nu * float(elsewhere[one.support].max())
+        bound = one.margin - max(0.0, least, float(cost.max()))
+        worst = max(worst, (label_margin(one.problem.labels, values, attention) - bound) / one.margin)
+    return worst
+
+
+@claim(
+    "mm.thm5",
+    says="Trained together within growing balls, the head turns to the max-margin head of the selected tokens and "
+    "p to their max-margin direction, if attention elsewhere costs every input label margin.",
+    source=f"{PAPER}, Theorem 5",
+    hypotheses=(_LOGISTIC, _SEPARABLE, _CONDITION),
+    tolerance=2e-4,  # proved like 1/sqrt(R), found like 1/R^2
+    draw=lambda rng: _trained(rng, off=False),
+    seeds=25,
+    known=(partial(_figure, (0.5, 1.0)),),
+    counters=(Counter("Fig 3(b), third input off the margin", _CONDITION.says, partial(_figure, (0.5, 1.5))),),
+    notes="r / R between 0.3 and 3. How near every minimum is, is ours.",
+)
+def _at_the_strict(one: JointLimit) -> float:
+    return _ends_at(one, one.strict.p)
+
+
+@claim(
+    "mm.thm6",
+    says="Where some inputs are off the label margin, p turns to the relaxed max-margin direction, in which these "
+    "inputs ask for no margin, and the head to the max-margin head.",
+    source=f"{PAPER}, Theorem 6",
+    hypotheses=(_LOGISTIC, _SEPARABLE, _CONDITION_ON_S, _RELAXED_SELECTS, _RATIO),
+    tolerance=2e-4,
+    draw=_off_the_margin,
+    seeds=25,
+    known=(partial(_figure, (0.5, 1.5)), partial(_figure, (0.5, 1.5), 3.0)),
+    counters=(Counter("Fig 3(b) with r / R = 1/3", _RATIO.says, partial(_figure, (0.5, 1.5), 1 / 3)),),
+    notes="The condition on r / R is ours: the limit of p depends on it (mm.joint-ratio).",
+)
+def _at_the_relaxed(one: JointLimit) -> float:
+    return _ends_at(one, one.relaxed.p)
+
+
+@claim(
+    "mm.joint-ratio",
+    says="For r / R = ratio, p turns to the unit vector with the largest z such that every input has attention "
+    "margin z - ratio (label margin - Gamma), or 0 if that is negative. For Fig 3(b) its angle solves cos - 5 sin "
+    "= ratio, up to ratio 1.",
+    source=f"{OURS}, Theorem 6",
+    hypotheses=(_LOGISTIC, _SEPARABLE, _CONDITION_ON_S, _LIMIT_SELECTS),
+    tolerance=2e-4,
+    draw=_any_ratio,
+    seeds=25,
+    known=tuple(partial(_figure, (0.5, 1.5), ratio) for ratio in (0.1, 1 / 3, 0.7)),
+)
+def _at_the_ratio(one: JointLimit) -> float:
+    return _ends_at(one, one.attention.p)
+
+
+@claim(
+    "mm.fig3",
+    says="On the data of Fig 3 with r = R = 5, 10, 30 the joint path has p at 11.82, 12.45, 13.43 degrees, on the "
+    "way to 14.04; with the third input moved off the margin at 5.54, 2.76, 0.94 degrees, on the way to 0.",
+    source=f"{OURS}, Fig 3",
+    tolerance=0.05,
+    known=(
+        partial(Angles, (0.5, 1.0), (11.82, 12.45, 13.43)),
+        partial(Angles, (0.5, 1.5), (5.54, 2.76, 0.94)),
+    ),
+)
 def _turns(one: Angles) -> float:
     """Degrees off."""
     path = joint_path(known.joint(one.third), [5.0, 10.0, 30.0], ratio=1.0, starts=4)
     return max(abs(angle(point.p) - wanted) for point, wanted in zip(path, one.expected, strict=True))
-
-
-def _to(target: Callable[[JointLimit], Vector]) -> Callable[[JointLimit], float]:
-    return lambda one: _ends_at(one, target(one))
-
-
-CLAIMS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="mm.example-c",
-        says="If every input holds Y_i a and all its other tokens are shorter, the max-margin head is a/|a|^2, and "
-        "attention 1 - s on the others costs the label margin |a| at least (|a| - longest other token) (1 - s).",
-        source=f"{PAPER}, example for Assumption C",
-        hypotheses=(_FIRST, _SHORTER),
-        excess=_signed_margin,
-        tolerance=1e-9,  # the bound is attained where the others lie along Y_i a
-        draw=_signed,
-        seeds=60,
-        counters=(
-            Counter("first tokens of two directions", _FIRST.says, _two_arrows),
-            Counter("a longer token", _SHORTER.says, _longer_token),
-        ),
-    ),
-    Claim(
-        id="mm.assumption-c",
-        says="With margin Gamma of the head on the selected tokens, all others no longer than beta < Gamma, and weight "
-        "w_i of input i in that head, attention 1 - s_i elsewhere costs the label margin at least (Gamma - beta) w_i "
-        "(1 - s_i).",
-        source=f"{OURS}, Assumption C",
-        hypotheses=(_SHORT,),
-        excess=_tight_margin,
-        tolerance=1e-7,  # the weights come from a linear programme that is solved to this
-        draw=lambda rng: _trained(rng, off=bool(rng.integers(2))),
-        seeds=40,
-        known=(partial(_figure, (0.5, 1.0)), partial(_figure, (0.5, 1.5))),
-        counters=(Counter("tokens longer than the margin", _SHORT.says, _long_zero),),
-    ),
-    Claim(
-        id="mm.thm5",
-        says="Trained together within growing balls, the head turns to the max-margin head of the selected tokens and "
-        "p to their max-margin direction, if attention elsewhere costs every input label margin.",
-        source=f"{PAPER}, Theorem 5",
-        hypotheses=(_LOGISTIC, _SEPARABLE, _CONDITION),
-        excess=_to(lambda one: one.strict.p),
-        tolerance=2e-4,  # proved like 1/sqrt(R), found like 1/R^2
-        draw=lambda rng: _trained(rng, off=False),
-        seeds=25,
-        known=(partial(_figure, (0.5, 1.0)),),
-        counters=(Counter("Fig 3(b), third input off the margin", _CONDITION.says, partial(_figure, (0.5, 1.5))),),
-        notes="r / R between 0.3 and 3. How near every minimum is, is ours.",
-    ),
-    Claim(
-        id="mm.thm6",
-        says="Where some inputs are off the label margin, p turns to the relaxed max-margin direction, in which these "
-        "inputs ask for no margin, and the head to the max-margin head.",
-        source=f"{PAPER}, Theorem 6",
-        hypotheses=(_LOGISTIC, _SEPARABLE, _CONDITION_ON_S, _RELAXED_SELECTS, _RATIO),
-        excess=_to(lambda one: one.relaxed.p),
-        tolerance=2e-4,
-        draw=_off_the_margin,
-        seeds=25,
-        known=(partial(_figure, (0.5, 1.5)), partial(_figure, (0.5, 1.5), 3.0)),
-        counters=(Counter("Fig 3(b) with r / R = 1/3", _RATIO.says, partial(_figure, (0.5, 1.5), 1 / 3)),),
-        notes="The condition on r / R is ours: the limit of p depends on it (mm.joint-ratio).",
-    ),
-    Claim(
-        id="mm.joint-ratio",
-        says="For r / R = ratio, p turns to the unit vector with the largest z such that every input has attention "
-        "margin z - ratio (label margin - Gamma), or 0 if that is negative. For Fig 3(b) its angle solves cos - 5 sin "
-        "= ratio, up to ratio 1.",
-        source=f"{OURS}, Theorem 6",
-        hypotheses=(_LOGISTIC, _SEPARABLE, _CONDITION_ON_S, _LIMIT_SELECTS),
-        excess=_to(lambda one: one.attention.p),
-        tolerance=2e-4,
-        draw=_any_ratio,
-        seeds=25,
-        known=tuple(partial(_figure, (0.5, 1.5), ratio) for ratio in (0.1, 1 / 3, 0.7)),
-    ),
-    Claim(
-        id="mm.fig3",
-        says="On the data of Fig 3 with r = R = 5, 10, 30 the joint path has p at 11.82, 12.45, 13.43 degrees, on the "
-        "way to 14.04; with the third input moved off the margin at 5.54, 2.76, 0.94 degrees, on the way to 0.",
-        source=f"{OURS}, Fig 3",
-        excess=_turns,
-        tolerance=0.05,
-        known=(
-            partial(Angles, (0.5, 1.0), (11.82, 12.45, 13.43)),
-            partial(Angles, (0.5, 1.5), (5.54, 2.76, 0.94)),
-        ),
-    ),
-)

@@ -14,7 +14,7 @@ from ...problems.selection_loss import SelectionProblem, scores_of
 from ...selection import score_gap, separating_witness
 from ...svm.problem import MarginProblem
 from ...svm.solver import solve
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import one_bag, solved, two_limits
 from .assumptions import (
     Local,
@@ -75,29 +75,18 @@ def _reaches(head: Head) -> bool:
     return bool(np.linalg.norm(head.W.T @ p - head.v) <= 1e-9 * np.linalg.norm(head.v))
 
 
-def _feasibility(head: Head) -> float:
-    """How far the least margin of (W')^+ v / gap is from 1, and by how much the shortest solution is longer than it."""
-    problem = head.problem
-    shortest = solved(solve, problem)
-    if shortest is None:
-        return np.inf
-    p = separating_witness(head.values, head.W, head.v)
-    size = float(np.linalg.norm(np.linalg.pinv(head.W.T) @ head.v)) / head.gap
-    return max(abs(problem.times(p).min() - 1), abs(np.linalg.norm(p) / size - 1), shortest.norm / size - 1)
-
-
 LABELS = Hypothesis[Head]("all labels are +1", lambda head: bool((head.labels == 1).all()))
 STRICT = Hypothesis[Head]("each input has one best token", lambda head: head.gap > 0)
 RANGE = Hypothesis[Head]("v is in the range of W'", _reaches)
 
 PAIR = [[0.0, 1.0], [0.0, 0.0]]
 
-LEMMA_2 = Claim[Head](
-    id="mm.lemma2",
+
+@claim(
+    "mm.lemma2",
     says="With labels +1, one best token an input and v in the range of W', the best tokens can be separated: "
     "(W')^+ v over the least score gap has the least margin 1, and the max-margin solution is no longer.",
     source=PAPER + "Lemma 2",
-    excess=_feasibility,
     tolerance=1e-9,  # rounding of a pseudo-inverse
     hypotheses=(LABELS, STRICT, RANGE),
     draw=_draw_head,
@@ -120,6 +109,15 @@ LEMMA_2 = Claim[Head](
         ),
     ),
 )
+def _feasibility(head: Head) -> float:
+    """How far the least margin of (W')^+ v / gap is from 1, and by how much the shortest solution is longer than it."""
+    problem = head.problem
+    shortest = solved(solve, problem)
+    if shortest is None:
+        return np.inf
+    p = separating_witness(head.values, head.W, head.v)
+    size = float(np.linalg.norm(np.linalg.pinv(head.W.T) @ head.v)) / head.gap
+    return max(abs(problem.times(p).min() - 1), abs(np.linalg.norm(p) / size - 1), shortest.norm / size - 1)
 
 
 # Lemma 3: one token against all others --------------------------------------------------------------------------------
@@ -145,24 +143,11 @@ def _draw_probe(rng: np.random.Generator) -> Probe:
     return Probe(keys, scores, p * 10 ** rng.uniform(-1, 0.5), q, int(rng.integers(T)))
 
 
-def _key_lemma(probe: Probe) -> float:
-    """(|a'S'gamma - sum_t (a_1 - a_t) s_t (gamma_1 - gamma_t)| - 2 Gamma A (1 - s_1)^2) / (Gamma A (1 - s_1))."""
-    problem = SelectionProblem(Bags.of([probe.keys]), probe.scores, Correlation())
-    covariance = float(along(problem, probe.p, probe.q).plain)  # of the loss -x, minus the gradient is K'S'gamma
-    attention = problem.read((probe.p,)).attention
-    missed = float(np.delete(attention, probe.first).sum())
-    a = probe.keys @ probe.q
-    against_first = float((a[probe.first] - a) * attention @ (probe.scores[probe.first] - probe.scores))
-    size = float(np.ptp(probe.scores) * np.linalg.norm(probe.keys, axis=1).max() * np.linalg.norm(probe.q))
-    return (abs(covariance - against_first) - 2 * size * missed**2) / (size * missed)
-
-
-LEMMA_3 = Claim[Probe](
-    id="mm.lemma3",
+@claim(
+    "mm.lemma3",
     says="Seen from any token, a'S'gamma is sum_t (a_1 - a_t) s_t (gamma_1 - gamma_t) up to 2 Gamma A (1 - s_1)^2, "
     "with Gamma the spread of the scores and A = max|k| |q|.",
     source=PAPER + "Lemma 3",
-    excess=_key_lemma,
     tolerance=1e-12,  # rounding, beside the first-order term Gamma A (1 - s_1)
     draw=_draw_probe,
     seeds=200,
@@ -175,6 +160,16 @@ LEMMA_3 = Claim[Probe](
     notes="The difference is (sum_t s_t (a_1 - a_t)) (sum_t s_t (gamma_1 - gamma_t)): the bound holds seen from any "
     "token, and the known instance attains it.",
 )
+def _key_lemma(probe: Probe) -> float:
+    """(|a'S'gamma - sum_t (a_1 - a_t) s_t (gamma_1 - gamma_t)| - 2 Gamma A (1 - s_1)^2) / (Gamma A (1 - s_1))."""
+    problem = SelectionProblem(Bags.of([probe.keys]), probe.scores, Correlation())
+    covariance = float(along(problem, probe.p, probe.q).plain)  # of the loss -x, minus the gradient is K'S'gamma
+    attention = problem.read((probe.p,)).attention
+    missed = float(np.delete(attention, probe.first).sum())
+    a = probe.keys @ probe.q
+    against_first = float((a[probe.first] - a) * attention @ (probe.scores[probe.first] - probe.scores))
+    size = float(np.ptp(probe.scores) * np.linalg.norm(probe.keys, axis=1).max() * np.linalg.norm(probe.q))
+    return (abs(covariance - against_first) - 2 * size * missed**2) / (size * missed)
 
 
 # Lemma 4: the gradient is against the max-margin direction everywhere -----------------------------------------------
@@ -196,12 +191,6 @@ def _draw_places(rng: np.random.Generator) -> Places:
     return Places(problem, ways * 10 ** rng.uniform(-2, 6, (10, 1)) / np.linalg.norm(ways, axis=1, keepdims=True))
 
 
-def _correlation(places: Places) -> float:
-    """log of the lower bound minus log of -p_mm'grad, at the worst place."""
-    direction = best_solution(places.problem).p
-    return max(_bound_on_slope(places.problem, direction, p) for p in places.points)
-
-
 def _bound_on_slope(problem: SelectionProblem, direction: Vector, p: Vector) -> float:
     keys, reading = problem.keys, problem.read((p,))
     slope = along(problem, p, direction)
@@ -221,12 +210,12 @@ EQUAL = Hypothesis[Any]("in each input all tokens but the best share one score",
 FEASIBLE = Hypothesis[Any]("the best tokens can be separated", lambda x: can_win(x.problem))
 FALLS = Hypothesis[Any]("the loss falls strictly, with a bounded Lipschitz slope", lambda x: falls(x.problem))
 
-LEMMA_4 = Claim[Places](
-    id="mm.lemma4",
+
+@claim(
+    "mm.lemma4",
     says="Where all tokens but the best share one score, p_mm'grad L(p) < 0 at every p, near or far: at least the mean "
     "over inputs of |loss'| times the least margin times the score gap times s_best (1 - s_best).",
     source=PAPER + "Lemma 4",
-    excess=_correlation,
     tolerance=1e-8,  # logarithms of about -1e6 are compared
     hypotheses=(FALLS, EQUAL, FEASIBLE),
     draw=_draw_places,
@@ -239,6 +228,10 @@ LEMMA_4 = Claim[Places](
         ),
     ),
 )
+def _correlation(places: Places) -> float:
+    """log of the lower bound minus log of -p_mm'grad, at the worst place."""
+    direction = best_solution(places.problem).p
+    return max(_bound_on_slope(places.problem, direction, p) for p in places.points)
 
 
 # Lemma 5: with one input the max-margin direction is as steep as any -------------------------------------------------
@@ -286,29 +279,18 @@ def _nearly_attained(share: float = 1.0) -> Steepness:
     return Steepness(SelectionProblem(keys, np.eye(T)[0]), points, pi)
 
 
-def _steepness(x: Steepness) -> float:
-    """(slope along p) / (slope along p_mm) / (1 + pi) - 1, at the worst place."""
-    solution = best_solution(x.problem)
-    worst = -np.inf
-    for p in x.points:
-        (down,) = x.problem.descent(x.problem.read((p,)), (p,))
-        ours, theirs = (float(down.unit @ way / np.linalg.norm(way)) for way in (solution.p, p))
-        worst = max(worst, theirs / ours / (1 + x.pi) - 1 if ours > 0 else np.inf)
-    return worst
-
-
 ONE = Hypothesis[Any]("there is one input", lambda x: len(x.problem.keys) == 1)
 FAR = Hypothesis[Steepness](
     "|p| is at least w/(pi Theta)",
     lambda x: bool((np.linalg.norm(x.points, axis=1) >= _steep_radius(x) * (1 - 1e-12)).all()),
 )
 
-LEMMA_5 = Claim[Steepness](
-    id="mm.lemma5",
+
+@claim(
+    "mm.lemma5",
     says="One input, all tokens but the best with one score: from |p| = w/(pi Theta) on, where w exp(w) = (T - 2)/e, "
     "the descent along p_mm is at least 1/(1 + pi) of that along p.",
     source="keytokens, after " + PAPER + "Lemma 5",
-    excess=_steepness,
     tolerance=1e-8,  # rounding of unit vectors far out
     hypotheses=(ONE, FALLS, EQUAL, FEASIBLE, FAR),
     draw=_draw_steepness,
@@ -329,6 +311,15 @@ LEMMA_5 = Claim[Steepness](
     ),
     notes="The statement is reconstructed from its use in the proof of Theorem 2; the radius is ours, and sharp.",
 )
+def _steepness(x: Steepness) -> float:
+    """(slope along p) / (slope along p_mm) / (1 + pi) - 1, at the worst place."""
+    solution = best_solution(x.problem)
+    worst = -np.inf
+    for p in x.points:
+        (down,) = x.problem.descent(x.problem.read((p,)), (p,))
+        ours, theirs = (float(down.unit @ way / np.linalg.norm(way)) for way in (solution.p, p))
+        worst = max(worst, theirs / ours / (1 + x.pi) - 1 if ours > 0 else np.inf)
+    return worst
 
 
 # Lemma 7: the cone around a locally optimal direction -----------------------------------------------------------------
@@ -378,10 +369,6 @@ def _opposite() -> InCone:
     problem = SelectionProblem(Bags.of([[[1.0, 0.0], [-1.0, 0.0]]]), np.array([1.0, 0.0]))
     expected = (2.0, np.inf, 0.5, 0.125, float(np.log(64)))
     return _with_points(np.random.default_rng(0), Local(problem, np.array([0])), expected)
-
-
-def _cone_excess(x: InCone) -> float:
-    return max(_wrong_constants(x), *(_outside_bounds(x, p) for p in x.points))
 
 
 def _wrong_constants(x: InCone) -> float:
@@ -436,13 +423,13 @@ LOCAL = Hypothesis[Any]("the selection is locally optimal", lambda x: x.is_local
 NEIGHBOURS = Hypothesis[Any]("each input has a token on the margin", lambda x: x.all_have_neighbours)
 INSIDE = Hypothesis[InCone]("the points lie in the cone", _all_in_cone)
 
-LEMMA_7 = Claim[InCone](
-    id="mm.lemma7",
+
+@claim(
+    "mm.lemma7",
     says="In the cone of width mu and radius R around a locally optimal direction no point is stationary: for every q "
     "of the cone as long as p_mm, c Q <= -q'grad <= C Q with Q the mean attention off the selected tokens, and "
     "|grad| <= max|k_t - k_u| C Q with Q <= T exp(-|p| Theta/2).",
     source=PAPER + "Lemma 7",
-    excess=_cone_excess,
     tolerance=0.0,  # the constants leave room for rounding
     hypotheses=(FALLS, LOCAL, NEIGHBOURS, INSIDE),
     draw=_draw_in_cone,
@@ -455,6 +442,5 @@ LEMMA_7 = Claim[InCone](
     notes="The constants speak of inputs that have a neighbour; that each has one is our condition, and a "
     "counter-instance shows that it is needed.",
 )
-
-
-CLAIMS: tuple[Claim[Any], ...] = (LEMMA_2, LEMMA_3, LEMMA_4, LEMMA_5, LEMMA_7)
+def _cone_excess(x: InCone) -> float:
+    return max(_wrong_constants(x), *(_outside_bounds(x, p) for p in x.points))

@@ -4,12 +4,8 @@ E(p) = L(p) - L with all attention on a selection. For a token t with row a_t = 
 gamma_selected - gamma_t, the attention is s_t <= exp(-a_t'p), and s_t >= exp(-a_t'p) / T where the selection leads.
 With low <= |loss'| <= high on the range of the scores,
 (1/n) (low sum+ s_t g_t - high sum- s_t |g_t|) <= E(p) <= (1/n) (high sum+ s_t g_t - low sum- s_t |g_t|),
-sum+ over positive and sum- over negative gaps. So the tokens nearest to the selected ones decide, once R is large.
-
-What directional neighbours decide: who wins of two directions, where the loss is least; how many there can be.
-
-"For large R" is made explicit: the radius from which on the leading tokens decide is computed (`leading`). These
-constants are ours, the statements the paper's.
+sum+ over positive and sum- over negative gaps. So the tokens nearest to the selected ones decide, once R is large. That
+radius is computed: these constants are ours, the statements the paper's.
 """
 
 from __future__ import annotations
@@ -18,7 +14,6 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +25,7 @@ from ...selection import ON_THE_MARGIN, directional_neighbours, in_general_posit
 from ...svm.problem import MarginProblem
 from ...svm.solver import solve
 from .. import instances as known
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from .assumptions import slopes
 from .paths import random_problem
 
@@ -191,16 +186,6 @@ def _neighbours_decide(pair: TwoDirections) -> bool:
     return bool((gaps > 0).all() and (first.gaps[first.near] > 0).all())
 
 
-def _lower_loss(pair: TwoDirections) -> float:
-    """E at R p against E at R q, relative to the larger: below 0 for the direction that should win."""
-    first, second = pair.views
-    lead = abs(first.margin - second.margin)
-    begin = second.radius(min(second.step, lead))
-    sign = -1 if pair.higher else 1
-    at = ((first.change(R * pair.p), second.problem.read((R * pair.q,)).excess(first.chosen)) for R in beyond(begin))
-    return max(sign * compared(a, b) for a, b in at)
-
-
 def _swapped() -> TwoDirections:
     """One input with keys (1, 0) and 0: the direction (1, 0) has the larger margin, but is called q."""
     problem = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
@@ -246,21 +231,6 @@ def _good_neighbours(rng: np.random.Generator) -> View:
     return View(SelectionProblem(keys, scores, problem.loss), view.direction)
 
 
-def _finite_minimum(view: View) -> float:
-    """E(R p) < 0 from the radius on; and far out in the cone nothing is as low as at that radius."""
-    begin = view.radius(view.step) if math.isfinite(view.step) else 1.0
-    p, zero = view.direction, Scaled(np.zeros(()), 0.0)
-    negative = max(compared(view.change(R * p), zero) for R in beyond(begin))
-    depth = view.change(begin * p)
-    # at R u with |u - p| <= margin / (2 reach) all margins are at least x = R margin / 2, so |E| <= everything exp(-x)
-    wide, half = view.margin / (2 * view.reach), view.margin / 2
-    far = (view.log_everything - depth.log) / half
-    rng = np.random.default_rng(0)
-    ways = [p, *(p + wide * unit(row) for row in rng.normal(size=(20, len(p)))), *_towards(view, wide)]
-    points = (factor * max(far, begin) * way for way in ways for factor in (1.01, 2.0))
-    return max(negative, *(compared(depth, view.change(point)) for point in points))
-
-
 def _towards(view: View, wide: float) -> list[Vector]:
     """Towards each neighbour: where its attention, and with it the gain, is largest."""
     return [view.direction - wide * unit(row) for row in view.rows[view.near]]
@@ -291,6 +261,87 @@ def _tokens(rng: np.random.Generator) -> Tokens:
     return Tokens(keys, keys.argmax(keys.rows @ rng.normal(size=d)))
 
 
+def _in_a_row() -> Tokens:
+    """Three tokens on a line behind the selected one: (1, 0) has three neighbours in two dimensions."""
+    return Tokens(Bags.of([[[0.0, 0.0], [-1.0, 1.0], [-1.0, 0.0], [-1.0, -1.0]]]), np.array([0]))
+
+
+_GENERAL: Hypothesis[Tokens] = Hypothesis(
+    "the rows (selected - other token) are in general position",
+    lambda tokens: in_general_position(tokens.keys, tokens.selection),
+)
+
+
+@claim(
+    "mm.lemma8",
+    says="Of two directions that select the same tokens, the one with the larger margin has the lower loss far out "
+    "if all neighbours score less; a direction whose one neighbour scores more has a lower loss than one with a "
+    "larger margin.",
+    source="Max-Margin Token Selection, Lemma 8",
+    hypotheses=(_SAME_TOKENS, _SMALLER_MARGIN, _NEIGHBOURS),
+    tolerance=0.0,
+    draw=_two_directions,
+    seeds=60,
+    counters=(
+        Counter("p and q swapped", _SMALLER_MARGIN.says, _swapped),
+        Counter("the neighbour scores more", _NEIGHBOURS.says, _bad_neighbour),
+        Counter("p selects a worse token", _SAME_TOKENS.says, _other_tokens),
+    ),
+    notes="The radius from which on it holds is ours.",
+)
+def _lower_loss(pair: TwoDirections) -> float:
+    """E at R p against E at R q, relative to the larger: below 0 for the direction that should win."""
+    first, second = pair.views
+    lead = abs(first.margin - second.margin)
+    begin = second.radius(min(second.step, lead))
+    sign = -1 if pair.higher else 1
+    at = ((first.change(R * pair.p), second.problem.read((R * pair.q,)).excess(first.chosen)) for R in beyond(begin))
+    return max(sign * compared(a, b) for a, b in at)
+
+
+@claim(
+    "mm.lemma9",
+    says="If all directional neighbours score more than the selected tokens, the loss along the direction comes to "
+    "its limit from below, so in a cone around it the minimum is at a finite point.",
+    source="Max-Margin Token Selection, Lemma 9",
+    hypotheses=(_ALONE, _ALL_HIGHER),
+    tolerance=0.0,
+    draw=_good_neighbours,
+    seeds=60,
+    counters=(
+        Counter(
+            "the neighbour scores less",
+            _ALL_HIGHER.says,
+            lambda: View(SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0])), known.LMM),
+        ),
+    ),
+    notes="The radius and the width of the cone are ours.",
+)
+def _finite_minimum(view: View) -> float:
+    """E(R p) < 0 from the radius on; and far out in the cone nothing is as low as at that radius."""
+    begin = view.radius(view.step) if math.isfinite(view.step) else 1.0
+    p, zero = view.direction, Scaled(np.zeros(()), 0.0)
+    negative = max(compared(view.change(R * p), zero) for R in beyond(begin))
+    depth = view.change(begin * p)
+    # at R u with |u - p| <= margin / (2 reach) all margins are at least x = R margin / 2, so |E| <= everything exp(-x)
+    wide, half = view.margin / (2 * view.reach), view.margin / 2
+    far = (view.log_everything - depth.log) / half
+    rng = np.random.default_rng(0)
+    ways = [p, *(p + wide * unit(row) for row in rng.normal(size=(20, len(p)))), *_towards(view, wide)]
+    points = (factor * max(far, begin) * way for way in ways for factor in (1.01, 2.0))
+    return max(negative, *(compared(depth, view.change(point)) for point in points))
+
+
+@claim(
+    "mm.lemma10",
+    says="For keys in general position no direction has more than d directional neighbours.",
+    source="Max-Margin Token Selection, Lemma 10",
+    hypotheses=(_GENERAL,),
+    tolerance=1e-9,  # the number d is attained; the margin is 1 but for rounding
+    draw=_tokens,
+    seeds=60,
+    counters=(Counter("three tokens in a row", _GENERAL.says, _in_a_row),),
+)
 def _most_neighbours(tokens: Tokens) -> float:
     """The most neighbours of any direction, less d; and whether they are those that attain the margin.
 
@@ -309,66 +360,3 @@ def _most_neighbours(tokens: Tokens) -> float:
         count = int(found.neighbours.sum())
         excesses += [count - d, abs(count - int((A @ q <= 1 + 1e-6).sum())), abs(found.margin - 1)]
     return float(max(excesses))
-
-
-def _in_a_row() -> Tokens:
-    """Three tokens on a line behind the selected one: (1, 0) has three neighbours in two dimensions."""
-    return Tokens(Bags.of([[[0.0, 0.0], [-1.0, 1.0], [-1.0, 0.0], [-1.0, -1.0]]]), np.array([0]))
-
-
-_GENERAL: Hypothesis[Tokens] = Hypothesis(
-    "the rows (selected - other token) are in general position",
-    lambda tokens: in_general_position(tokens.keys, tokens.selection),
-)
-
-
-CLAIMS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="mm.lemma8",
-        says="Of two directions that select the same tokens, the one with the larger margin has the lower loss far out "
-        "if all neighbours score less; a direction whose one neighbour scores more has a lower loss than one with a "
-        "larger margin.",
-        source="Max-Margin Token Selection, Lemma 8",
-        hypotheses=(_SAME_TOKENS, _SMALLER_MARGIN, _NEIGHBOURS),
-        excess=_lower_loss,
-        tolerance=0.0,
-        draw=_two_directions,
-        seeds=60,
-        counters=(
-            Counter("p and q swapped", _SMALLER_MARGIN.says, _swapped),
-            Counter("the neighbour scores more", _NEIGHBOURS.says, _bad_neighbour),
-            Counter("p selects a worse token", _SAME_TOKENS.says, _other_tokens),
-        ),
-        notes="The radius from which on it holds is ours.",
-    ),
-    Claim(
-        id="mm.lemma9",
-        says="If all directional neighbours score more than the selected tokens, the loss along the direction comes to "
-        "its limit from below, so in a cone around it the minimum is at a finite point.",
-        source="Max-Margin Token Selection, Lemma 9",
-        hypotheses=(_ALONE, _ALL_HIGHER),
-        excess=_finite_minimum,
-        tolerance=0.0,
-        draw=_good_neighbours,
-        seeds=60,
-        counters=(
-            Counter(
-                "the neighbour scores less",
-                _ALL_HIGHER.says,
-                lambda: View(SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0])), known.LMM),
-            ),
-        ),
-        notes="The radius and the width of the cone are ours.",
-    ),
-    Claim(
-        id="mm.lemma10",
-        says="For keys in general position no direction has more than d directional neighbours.",
-        source="Max-Margin Token Selection, Lemma 10",
-        hypotheses=(_GENERAL,),
-        excess=_most_neighbours,
-        tolerance=1e-9,  # the number d is attained; the margin is 1 but for rounding
-        draw=_tokens,
-        seeds=60,
-        counters=(Counter("three tokens in a row", _GENERAL.says, _in_a_row),),
-    ),
-)

@@ -1,11 +1,7 @@
-"""The regularisation path with the head fixed: where the best p on growing balls goes.
+"""The regularisation path with the head fixed, linear or not: where the best p on growing balls goes.
 
-"For large R" is made explicit: how far a minimum on a ball can be from its limit is computed (`nearness`). That is
-ours, the statement the paper's.
-
-Regularisation paths with heads that need not be linear, and sets of optimal tokens.
-
-How far a minimum on a ball can be from the max-margin direction: proved from its loss alone, whoever found it.
+How far a minimum on a ball can be from the max-margin direction is proved from its loss alone, whoever found it. That
+is ours, the statement the paper's.
 
 Let O_i be the sets of best tokens, q_i the attention outside of O_i and m_i = max_O k'p - max_outside k'p. Then
 L - L* >= least q_max               least = (least |loss'|) (least score gap to the outside) / n with a linear head
@@ -23,7 +19,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -39,10 +34,10 @@ from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.selection_loss import SelectionProblem
 from ...svm.problem import MarginProblem
 from ...svm.sets import solve_set_valued
-from ...svm.solution import MarginSolution
+from ...svm.solution import Solution
 from ...svm.solver import solve
 from .. import instances as known
-from ..claim import Claim, Counter, Hypothesis
+from ..claim import Counter, Hypothesis, claim
 from ..instances import solved
 from .assumptions import LOSSES, can_win, falls, slopes
 
@@ -75,13 +70,6 @@ def off_proof(problem: SelectionProblem | HeadProblem, limit: Limit, path: Seque
     return max(*excesses, limit.proved_misalignment(end, log_gap(end)), *(abs(rate - 1) for rate in rates))
 
 
-def _ball_path(problem: SelectionProblem) -> float:
-    limit = Limit.of(problem)
-    path = regularisation_path(problem, [NEAR * limit.shortest.norm, FAR * limit.shortest.norm], starts=2)
-    away = limit.misalignment(path[-1].p)
-    return max(away, off_proof(problem, limit, path)) if limit.proves else away
-
-
 def _in_space(problem: SelectionProblem) -> SelectionProblem:
     """A problem of the plane, put into three dimensions: nothing changes, and no angles have to be scanned."""
     rows = np.column_stack([problem.keys.rows, np.zeros(len(problem.scores))])
@@ -104,25 +92,27 @@ _STRICT: Hypothesis[SelectionProblem] = Hypothesis("each input has one best toke
 _CAN_WIN: Hypothesis[SelectionProblem] = Hypothesis("the best tokens can be separated from the others", can_win)
 
 
-_BALLS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="mm.thm1",
-        says="With the head fixed, the best p in the ball of radius R turns to the max-margin direction of the best "
-        "tokens as R grows, and log(L - L*) falls like -R / |p_mm|.",
-        source="Max-Margin Token Selection, Theorem 1",
-        hypotheses=(_FALLS, _STRICT, _CAN_WIN),
-        excess=_ball_path,
-        tolerance=1e-4,
-        draw=lambda rng: random_problem(rng, 6, 8),  # so that most can be separated
-        seeds=25,
-        known=tuple(
-            lambda make=make: _in_space(make())  # type: ignore[misc]
-            for make in (lambda: known.one_bag(0.9), lambda: known.one_bag(0.0), known.two_limits, known.three_bags)
-        ),
-        counters=(Counter("two tokens tie for the best", _STRICT.says, _two_winners),),
-        notes="The rate of the loss is ours, and so is the proof that every minimum on the ball is as near as said.",
+@claim(
+    "mm.thm1",
+    says="With the head fixed, the best p in the ball of radius R turns to the max-margin direction of the best "
+    "tokens as R grows, and log(L - L*) falls like -R / |p_mm|.",
+    source="Max-Margin Token Selection, Theorem 1",
+    hypotheses=(_FALLS, _STRICT, _CAN_WIN),
+    tolerance=1e-4,
+    draw=lambda rng: random_problem(rng, 6, 8),  # so that most can be separated
+    seeds=25,
+    known=tuple(
+        lambda make=make: _in_space(make())
+        for make in (lambda: known.one_bag(0.9), lambda: known.one_bag(0.0), known.two_limits, known.three_bags)
     ),
+    counters=(Counter("two tokens tie for the best", _STRICT.says, _two_winners),),
+    notes="The rate of the loss is ours, and so is the proof that every minimum on the ball is as near as said.",
 )
+def _ball_path(problem: SelectionProblem) -> float:
+    limit = Limit.of(problem)
+    path = regularisation_path(problem, [NEAR * limit.shortest.norm, FAR * limit.shortest.norm], starts=2)
+    away = limit.misalignment(path[-1].p)
+    return max(away, off_proof(problem, limit, path)) if limit.proves else away
 
 
 CONVEX = (Logistic(), Exponential(), Correlation())  # the bounds of `paths.decomposition` are for these
@@ -210,41 +200,6 @@ def _p_with(problem: HeadProblem, log_outside: Vector, tokens: Index, lead: Vect
     return np.asarray(np.linalg.solve(keys.rows, logits), np.float64)
 
 
-def _pairs_compared(one: Decomposed) -> float:
-    """log(L(p) - L*) - log(L(p') - L*) over pairs with log q_max(p) = min((1 + Delta) log q_max(p'), rho(Delta)).
-
-    p has that much attention outside in every input, on the tokens where it weighs most, p' in one input only, where it
-    weighs least: L - L* is a sum over the inputs.
-    """
-    problem, keys = one.problem, one.problem.keys
-    lead = np.random.default_rng(0).normal(size=len(keys.rows))
-    outside = [np.flatnonzero(~problem.inside[keys.bag == i]).tolist() for i in range(len(keys))]
-
-    def log_gap(log_outside: Vector, tokens: Sequence[int]) -> float:
-        p = _p_with(problem, log_outside, np.array(tokens, np.intp), lead)
-        return problem.gap(problem.read((p,))).log
-
-    def alone(log_outside: float) -> list[list[float]]:
-        """log(L - L*) with attention outside in one input only, on each of its tokens."""
-        first = [others[0] for others in outside]
-        spots = [np.where(np.arange(len(keys)) == i, log_outside, log_outside - 1000.0) for i in range(len(keys))]
-        return [
-            [log_gap(spots[i], [*first[:i], token, *first[i + 1 :]]) for token in others]
-            for i, others in enumerate(outside)
-        ]
-
-    worst = max(_off_bounds(one, p) - 1e-12 for p in _some_p(problem, outside))
-    for delta, part in itertools.product((0.1, 1.0, 10.0), (0.1, 1.0, 3.0)):
-        rho = one.said.rho(delta, problem.loss)
-        worst = max(worst, abs(rho / _rho(one, delta) - 1) - 1e-9)
-        theirs = part * rho / (1 + delta)
-        ours = min((1 + delta) * theirs, rho) * (1 + 1e-12)
-        heaviest = [others[int(np.argmax(gaps))] for others, gaps in zip(outside, alone(ours), strict=True)]
-        lightest = min(map(min, alone(theirs)))
-        worst = max(worst, log_gap(np.full(len(keys), ours), heaviest) - lightest)
-    return worst
-
-
 def _some_p(problem: HeadProblem, outside: list[list[int]]) -> list[Vector]:
     """All attention outside on each token, a little of it, and random shares."""
     rng = np.random.default_rng(1)
@@ -259,20 +214,6 @@ def _nearly_tied() -> Decomposed:
     values, keys = Bags.of([[[1.0], [1.0 - 1e-6]], [[1.0], [0.0]]]), Bags.of(np.eye(4).reshape(2, 2, 4))
     problem = HeadProblem.of([1, 1], values, Linear(np.ones(1)), keys, [[0], [0]], Correlation())
     return Decomposed(problem, Decomposition(problem.nu, 0.0, 0.5))
-
-
-def _set_path(problem: HeadProblem) -> float:
-    """Distance of p |p_mm| / R to the solutions far out, beside |p_mm|; and the path against what is proved."""
-    known = falls_of(problem)
-    least = -math.inf if known is None else decomposition(problem).log_constants(problem.loss)[0]
-    limit = Limit(problem.keys, problem.sets, least)
-    size = limit.shortest.norm
-    far = FAR if limit.proves else 10 * NEAR  # beside a best token that is outside of its set, others underflow soon
-    path = set_path(problem, [NEAR * size, far * size], starts=1).points
-    off = min(float(np.linalg.norm(path[-1].p / path[-1].radius - p / size)) for p in limit.targets())
-    if known is None:
-        return off
-    return max(off, off_proof(problem, limit, path), *(_off_words(problem, known, at) for at in path))
 
 
 def _off_words(problem: HeadProblem, known: Falls, at: SetPoint) -> float:
@@ -316,39 +257,80 @@ _SETS_CAN_WIN: Hypothesis[HeadProblem] = Hypothesis(
 _BOUNDED: Hypothesis[Decomposed] = Hypothesis("-C q_max <= Z_i <= (1 - eps) nu_i q_i for all p, eps > 0", _bounded)
 
 
-_SETS: tuple[Claim[Any], ...] = (
-    Claim(
-        id="mm.lemma14",
-        says="If f_i = nu_i (1 - q_i) + Z_i, nu_i > 0 and -C q_max <= Z_i <= (1 - eps) nu_i q_i, then less attention "
-        "outside of the optimal sets means less loss: log q_max(p) <= min((1 + Delta) log q_max(p'), rho(Delta)) "
-        "implies L(p) < L(p'), with rho = -2 (1 + 1/Delta) log(C+/C-).",
-        source="Max-Margin Token Selection, Lemma 14",
-        hypotheses=(_POSITIVE, _BOUNDED),
-        excess=_pairs_compared,
-        tolerance=0.0,
-        draw=_any_logits,
-        seeds=25,
-        counters=(Counter("a token outside scores nearly as much", _BOUNDED.says, _nearly_tied),),
-        notes="The excess is log(L(p) - L*) - log(L(p') - L*).",
-    ),
-    Claim(
-        id="mm.thm8",
-        says="With a head that need not be linear and sets of optimal tokens, the best p in the ball of radius R, "
-        "divided by R / |p_mm|, comes near the solutions of the problem in which one token of each set stands 1 above "
-        "all tokens outside.",
-        source="Max-Margin Token Selection, Theorem 8",
-        hypotheses=(_SETS_CAN_WIN, _DECOMPOSED),
-        excess=_set_path,
-        tolerance=2e-3,
-        draw=lambda rng: _with_sets(rng, free=False),
-        seeds=22,
-        known=(_two_solutions,),
-        counters=(Counter("a set that leaves out a best token", _DECOMPOSED.says, _set_too_small),),
-        notes="How near every minimum on the ball is, is ours.",
-    ),
+@claim(
+    "mm.lemma14",
+    says="If f_i = nu_i (1 - q_i) + Z_i, nu_i > 0 and -C q_max <= Z_i <= (1 - eps) nu_i q_i, then less attention "
+    "outside of the optimal sets means less loss: log q_max(p) <= min((1 + Delta) log q_max(p'), rho(Delta)) "
+    "implies L(p) < L(p'), with rho = -2 (1 + 1/Delta) log(C+/C-).",
+    source="Max-Margin Token Selection, Lemma 14",
+    hypotheses=(_POSITIVE, _BOUNDED),
+    tolerance=0.0,
+    draw=_any_logits,
+    seeds=25,
+    counters=(Counter("a token outside scores nearly as much", _BOUNDED.says, _nearly_tied),),
+    notes="The excess is log(L(p) - L*) - log(L(p') - L*).",
 )
+def _pairs_compared(one: Decomposed) -> float:
+    """log(L(p) - L*) - log(L(p') - L*) over pairs with log q_max(p) = min((1 + Delta) log q_max(p'), rho(Delta)).
 
-CLAIMS = _BALLS + _SETS
+    p has that much attention outside in every input, on the tokens where it weighs most, p' in one input only, where it
+    weighs least: L - L* is a sum over the inputs.
+    """
+    problem, keys = one.problem, one.problem.keys
+    lead = np.random.default_rng(0).normal(size=len(keys.rows))
+    outside = [np.flatnonzero(~problem.inside[keys.bag == i]).tolist() for i in range(len(keys))]
+
+    def log_gap(log_outside: Vector, tokens: Sequence[int]) -> float:
+        p = _p_with(problem, log_outside, np.array(tokens, np.intp), lead)
+        return problem.gap(problem.read((p,))).log
+
+    def alone(log_outside: float) -> list[list[float]]:
+        """log(L - L*) with attention outside in one input only, on each of its tokens."""
+        first = [others[0] for others in outside]
+        spots = [np.where(np.arange(len(keys)) == i, log_outside, log_outside - 1000.0) for i in range(len(keys))]
+        return [
+            [log_gap(spots[i], [*first[:i], token, *first[i + 1 :]]) for token in others]
+            for i, others in enumerate(outside)
+        ]
+
+    worst = max(_off_bounds(one, p) - 1e-12 for p in _some_p(problem, outside))
+    for delta, part in itertools.product((0.1, 1.0, 10.0), (0.1, 1.0, 3.0)):
+        rho = one.said.rho(delta, problem.loss)
+        worst = max(worst, abs(rho / _rho(one, delta) - 1) - 1e-9)
+        theirs = part * rho / (1 + delta)
+        ours = min((1 + delta) * theirs, rho) * (1 + 1e-12)
+        heaviest = [others[int(np.argmax(gaps))] for others, gaps in zip(outside, alone(ours), strict=True)]
+        lightest = min(map(min, alone(theirs)))
+        worst = max(worst, log_gap(np.full(len(keys), ours), heaviest) - lightest)
+    return worst
+
+
+@claim(
+    "mm.thm8",
+    says="With a head that need not be linear and sets of optimal tokens, the best p in the ball of radius R, "
+    "divided by R / |p_mm|, comes near the solutions of the problem in which one token of each set stands 1 above "
+    "all tokens outside.",
+    source="Max-Margin Token Selection, Theorem 8",
+    hypotheses=(_SETS_CAN_WIN, _DECOMPOSED),
+    tolerance=2e-3,
+    draw=lambda rng: _with_sets(rng, free=False),
+    seeds=22,
+    known=(_two_solutions,),
+    counters=(Counter("a set that leaves out a best token", _DECOMPOSED.says, _set_too_small),),
+    notes="How near every minimum on the ball is, is ours.",
+)
+def _set_path(problem: HeadProblem) -> float:
+    """Distance of p |p_mm| / R to the solutions far out, beside |p_mm|; and the path against what is proved."""
+    known = falls_of(problem)
+    least = -math.inf if known is None else decomposition(problem).log_constants(problem.loss)[0]
+    limit = Limit(problem.keys, problem.sets, least)
+    size = limit.shortest.norm
+    far = FAR if limit.proves else 10 * NEAR  # beside a best token that is outside of its set, others underflow soon
+    path = set_path(problem, [NEAR * size, far * size], starts=1).points
+    off = min(float(np.linalg.norm(path[-1].p / path[-1].radius - p / size)) for p in limit.targets())
+    if known is None:
+        return off
+    return max(off, off_proof(problem, limit, path), *(_off_words(problem, known, at) for at in path))
 
 
 def least_margin(log_outside: float, winners: int) -> float:
@@ -381,7 +363,7 @@ class Limit:
         return cls(keys, [[int(t)] for t in best], math.log(least) if least > 0 else -math.inf)
 
     @cached_property
-    def solutions(self) -> list[MarginSolution]:
+    def solutions(self) -> list[Solution]:
         """The max-margin solution of every choice of winners that has one, shortest first."""
         found = []
         for winners in itertools.product(*self.sets):
@@ -398,7 +380,7 @@ class Limit:
         return MarginProblem.from_rows(np.concatenate(parts))
 
     @property
-    def shortest(self) -> MarginSolution:
+    def shortest(self) -> Solution:
         return self.solutions[0]
 
     @property

@@ -1,0 +1,241 @@
+"""What the server does in processes of their own, `python -m keytokens.app.serve.worker`: looks at uploads, trainings.
+
+A table of a million rows takes gigabytes and many seconds of one lock, and a training takes more; the server has
+neither. The first line on standard input is the task. The rest is never written, so its end means that the server is
+gone, and the process ends too. On standard output is one JSON object a line: progress, and last "done" or "failed".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ...base.errors import DataError, InputError, KeyTokensError, MissingExtra
+from ...base.progress import listening
+from ...estimators.text import KeyTokenClassifier
+from ...io.reading import read_table
+from ...io.sources import opened
+from ...io.table import guess_columns
+from ..explorer.page import explorer_parts
+from ..jobs import Fit, FitJob, Watcher, fit_table
+from .models import write_page
+from .store import check_names, reason
+
+SEED = 0
+ROWS = 5  # of an upload that are shown
+_CELL = 200  # characters of a shown cell
+_COLUMNS = 1_000
+_NAME = 1_000  # characters of a column's name
+_LINE = 1 << 24  # bytes of one line of a process: a look with so many long names is the longest
+_ENDS = ("done", "failed")
+Say = Callable[[dict[str, Any]], None]
+
+
+# ---- on the side of the server
+
+
+async def run_task(task: dict[str, Any], hear: Say | None = None) -> dict[str, Any]:
+    """Run a task in a process of its own and return the last thing that it says; `hear` gets what comes before."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", __name__),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=_LINE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    last: dict[str, Any] = {}
+    try:
+        process.stdin.write(json.dumps(task).encode() + b"\n")
+        await process.stdin.drain()
+        async for line in process.stdout:
+            last = json.loads(line)
+            if hear is not None and last["stage"] not in _ENDS:
+                hear(last)
+        await process.wait()
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if last.get("stage") in _ENDS:
+        return last
+    return {"stage": "failed", "message": f"the process ended with code {process.returncode}."}
+
+
+async def look(file: Path, kind: str, name: str, seconds: float, most: int | None = None) -> dict[str, Any]:
+    """The facts of an upload, unpacked of up to so many bytes; DataError says what is wrong with it."""
+    task = {"do": "look", "file": str(file), "kind": kind, "name": name, "most": most}
+    try:
+        said = await asyncio.wait_for(run_task(task), seconds)
+    except TimeoutError:
+        raise DataError(f"{name}: the table took too long to read. Cure: upload a part of it.") from None
+    if said["stage"] == "done":
+        return dict(said["facts"])
+    error = said.get("error")
+    if error == "MissingExtra":
+        raise MissingExtra(said["message"])
+    if error == "KeyTokensError":
+        raise DataError(said["message"])
+    raise DataError(f"{name}: the table needs more memory than there is. Cure: upload a part of it.")
+
+
+# ---- in the process: the first look at an upload
+
+
+def facts_of(file: str, kind: str, name: str, most: int | None = None) -> dict[str, Any]:
+    """What a person needs to choose columns: their names, guesses, and the first rows."""
+    if most is not None:
+        _check_size(file, name, most)
+    table = read_table(file, kind, called=name)
+    columns = list(table.columns)
+    longest = max(map(len, columns))
+    if len(columns) > _COLUMNS:
+        raise DataError(f"{name}: a table may have {_COLUMNS:,} columns; saw {len(columns):,}.")
+    if longest > _NAME:
+        raise DataError(f"{name}: a column's name may have {_NAME:,} characters; saw {longest:,}.")
+    check_names("column names", columns)
+    rows = [[_shown(table.columns[column][i]) for column in columns] for i in range(min(ROWS, len(table)))]
+    try:
+        text, label = guess_columns(table, None, None)
+    except InputError:
+        text, label = None, None
+    return {"format": kind, "rows": len(table), "columns": columns, "text": text, "label": label, "preview": rows}
+
+
+def _check_size(file: str, name: str, most: int) -> None:
+    """A table is read whole, and a small file may unpack to terabytes."""
+    with opened(file, name) as content:
+        left = most
+        while left >= 0 and (piece := content.read(1 << 20)):
+            left -= len(piece)
+    if left < 0:
+        raise DataError(f"{name}: a table may unpack to {most:,} bytes; saw more. Cure: upload a part of it.")
+
+
+def _shown(value: Any) -> str:
+    return str(value)[:_CELL].encode("utf-8", "replace").decode("utf-8")
+
+
+# ---- in the process: a training
+
+
+class _Stages(Watcher):
+    """Says each stage, and each step of a stage that has some."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+
+    def classes(self, counts: Counter[Any]) -> None:
+        check_names("labels", counts)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        if name in ("reading", "writing"):
+            self._say({"stage": name})
+            yield
+            return
+        steps, most = itertools.count(1), KeyTokenClassifier().max_iter
+
+        def heard(objective: float) -> None:
+            self._say({"stage": name, "step": next(steps), "of": most, "objective": float(objective)})
+
+        self._say({"stage": name, "step": 0, "of": most})
+        with listening(heard):
+            yield
+
+
+def build_model(task: dict[str, Any], say: Say) -> None:
+    """Read, score, fit, and put the model with its page into the folder `task["folder"]`."""
+    folder = Path(task["folder"])
+    done = fit_table(
+        FitJob(
+            data=task["file"],
+            output=folder / "model",
+            options={**task["options"], "random_state": SEED},
+            format=task["format"],
+            called=task["name"],
+            text=task["text"],
+            label=task["label"],
+            seed=SEED,
+        ),
+        _Stages(say),
+    )
+    write_page(
+        folder,
+        done.model,
+        task["title"],
+        _page_parts(done, task["title"]),
+        source=task["name"],
+        columns=done.columns,
+        options=task["options"],
+        texts=done.n_texts,
+        score=done.score and asdict(done.score),
+    )
+
+
+def _page_parts(done: Fit, title: str) -> dict[str, bytes]:
+    """The score is that of the model that had not seen the texts; the texts are shown as the final model sees them."""
+    model, held = done.model, done.held
+    if held is None:
+        return explorer_parts(model, title)[0]
+    assert done.texts is not None
+    shown = [done.texts[i] for i in held.rows.tolist()]
+    note = (
+        f"Measured on {len(shown):,} texts that were held out, with a model fitted to the others. "
+        "The model of this page was then fitted to all texts, these included."
+    )
+    return explorer_parts(model, title, shown, held.labels, scored=held.P, note=note)[0]
+
+
+# ---- in the process: the way in
+
+
+def _end_with_the_server() -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    os._exit(1)
+
+
+def main() -> None:
+    """Do the task on standard input, and say on standard output how it goes on and ends."""
+    task = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
+
+    def say(record: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(record) + "\n")
+        sys.stdout.flush()
+
+    def fail(message: str, error: str = "") -> None:
+        say({"stage": "failed", "message": " ".join(message.split()), "error": error})
+
+    try:
+        if task.pop("do") == "look":
+            say({"stage": "done", "facts": facts_of(**task)})
+        else:
+            build_model(task, say)
+            say({"stage": "done"})
+    except MissingExtra as error:
+        fail(str(error), "MissingExtra")
+    except KeyTokensError as error:
+        fail(str(error), "KeyTokensError")
+    except OSError as error:
+        fail(f"the store cannot be written: {reason(error)}.")
+    except MemoryError:
+        fail("not enough memory for this much data.")
+    os._exit(0)  # the thread that waits for the server would hold the process
+
+
+if __name__ == "__main__":
+    main()

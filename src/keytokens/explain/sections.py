@@ -1,0 +1,293 @@
+"""What a page and a terminal show of a record: one list of sections, each with a title, sentences and rows.
+
+A new kind of section is added to `sections`; both printers then show it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .bag import BagExplanation, InstanceSet
+from .format import Record, at_least, at_most, figure, instance_name, label_name, probability, quoted, sides, signed
+from .text import Explanation, FormalSet, KeyToken
+
+STRONGEST = 10  # tokens on each side
+MOST_WORDS = 5_000  # sets of words take a second per thousand words or so: longer texts are shown without them
+_FEW, _MORE, _MANY = 10, 12, 20  # rows of a table that are shown at once
+_THINNEST = 0.006  # of a range that is drawn
+
+
+class Bar(NamedTuple):
+    """A stretch of a line from 0 to 1."""
+
+    start: float
+    end: float
+    kind: str  # "p" speaks for the positive side, "n" for the other one, "k" for neither; "r" is a range
+    mark: float | None = None  # a place on the line
+
+
+class Row(NamedTuple):
+    """A name and its figures, of which the last one matters most."""
+
+    name: str
+    figures: tuple[str, ...]
+    bar: Bar
+
+
+class Section(NamedTuple):
+    """Some sentences, and a table if there is one."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    head: tuple[str, ...] = ()  # what the names and each of the figures are
+    rows: Sequence[Row] = ()
+    first: int = _FEW  # rows that are shown at once; a page unfolds the others
+    brief: bool = True  # shown where there is little room, too
+
+
+def sections(e: Record) -> list[Section]:
+    """All sections of a record but its classes."""
+    silent = e.certificate.silent
+    attention = _attention(e) if silent else []
+    return [*formal_sets(e), *attention, *([] if silent else _contributions(e)), *_ranges(e), _notes(e)]
+
+
+def classes(e: Record) -> Section:
+    """The probability of each class: two in their own order, more by probability."""
+    found = list(e.probabilities.items())
+    two = len(found) == 2
+    if not two:
+        found.sort(key=lambda pair: -pair[1])
+
+    def kind(label: Any) -> str:
+        """Two classes have the colours of their tokens; of more, the label has the one that speaks for it."""
+        if two:
+            return "p" if label == found[1][0] else "n"
+        return "p" if label == e.label else "k"
+
+    rows = [Row(label_name(label), (probability(p),), Bar(0.0, p, kind(label))) for label, p in found]
+    return Section("Classes", (), ("class", "probability"), rows, _MORE)
+
+
+def key_tokens(found: Mapping[Any, Sequence[KeyToken]]) -> list[Section]:
+    """The most decisive tokens of each class, over all the training documents."""
+    first = next(iter(found), None)
+    head = ("token", "texts in class", "other texts", "value", "contribution")
+    shown = []
+    for label, tokens in found.items():
+        kind = "n" if len(found) == 2 and label == first else "p"  # two classes have the colours of their tokens
+        rows = []
+        for token, bar in zip(tokens, _bars((token.contribution for token in tokens), kind), strict=True):
+            own = token.counts.get(label, 0)
+            counts = f"{own:,}", f"{sum(token.counts.values()) - own:,}"
+            rows.append(Row(token.token, (*counts, signed(token.value), signed(token.contribution)), bar))
+        shown.append(Section(f"Key tokens for {quoted(label)}", (), head, rows, _MANY))
+    return shown
+
+
+def _bars(contributions: Iterable[float], kind: str = "") -> list[Bar]:
+    """Bars as long as the contributions, the longest from end to end; coloured by sign unless a kind is given."""
+    found = list(contributions)
+    most = max(map(abs, found), default=0.0)
+    return [Bar(0.0, abs(x) / most if most else 0.0, kind or ("p" if x >= 0 else "n")) for x in found]
+
+
+# --- formal sets
+
+
+def formal_sets(e: Record) -> list[Section]:
+    """Sufficient and flip sets, of instances or of tokens and words; none if nothing is proved."""
+    c = e.certificate
+    if c.silent:
+        return []
+    found = [_sufficient(e, e.sufficient, c.items), _flip(e, e.flip, c.items)]
+    if isinstance(e, BagExplanation):
+        return found
+    words = len(e.document.words)
+    if words > MOST_WORDS:
+        return [*found, *(_left_out(name) for name in ("Sufficient words", "Flip words"))]
+    return [*found, _sufficient(e, e.sufficient_words, words), _flip(e, e.flip_words, words)]
+
+
+def _left_out(title: str) -> Section:
+    name = title.lower().replace(" ", "_")
+    why = f"Left out, because the text has more than {MOST_WORDS:,} words. In Python, explanation.{name} computes it."
+    return Section(title, (why,))
+
+
+def _sufficient(e: Record, found: FormalSet | InstanceSet, total: int) -> Section:
+    does = f"Whatever other {found.unit} are {'masked' if found.unit == 'words' else 'deleted'}, the label stays."
+    return _formal_set(e, f"Sufficient {found.unit}", found, size_of(found, total), does)
+
+
+def _flip(e: Record, found: FormalSet | InstanceSet, total: int) -> Section:
+    words = found.unit == "words"
+    size, does = size_of(found, total), ""
+    if found.status == "none":
+        votes = e.certificate.ballot
+        where = "" if votes is None or votes.has_sink else f" that leaves {e.certificate.leaves}"
+        size = f"There is none: no {'masking of words' if words else 'deletion'}{where} changes the label."
+    elif found.items:
+        these = f"{'Masking' if words else 'Deleting'} {'it' if found.size == 1 else 'them'}"
+        does = f"{these} makes the label {quoted(found.label_after)}."
+    return _formal_set(e, f"Flip {found.unit}", found, size, does)
+
+
+def _formal_set(e: Record, title: str, found: FormalSet | InstanceSet, size: str, does: str) -> Section:
+    one = found.unit[:-1]
+    items: list[tuple[str, tuple[str, ...], float]]
+    if isinstance(found, InstanceSet):  # an instance has its number for a name, and no place in a text
+        added = {total.text: total.contribution for total in totals(e)}
+        head: tuple[str, ...] = (one, "contribution")
+        items = [(name, (), added[name]) for name in map(instance_name, found)]
+    elif found.unit == "words":
+        head = (one, "at character", "contribution")
+        items = [(item.text, (f"{item.start:,}",), item.contribution) for item in found.items]
+    else:
+        head = (one, "times", "contribution")
+        items = [(item.text, (f"{len(item.spans):,}",), item.contribution) for item in found.items]
+    bars = _bars(x for _, _, x in items)
+    rows = [Row(name, (*place, signed(x)), bar) for (name, place, x), bar in zip(items, bars, strict=True)]
+    return Section(title, (size, does) if does and rows else (size,), head, rows)
+
+
+def size_of(found: FormalSet | InstanceSet, total: int) -> str:
+    """How large a set is, and what is proved of that."""
+    one = found.unit[:-1]
+    many = f"{found.size:,} of {total:,} {found.unit if total != 1 else one}"
+    if found.items:
+        said = many + {
+            "minimum": ", proved to be the fewest.",
+            "subset-minimal": f"; none can be left out, and fewer than {found.lower:,} never do.",
+            "bounds": f", verified; the fewest are at least {found.lower:,}.",
+        }.get(found.status, ".")
+    elif found.status == "bounds":
+        said = f"None was found; if there is one, it has at least {found.lower:,} {found.unit}."
+    else:
+        said = f"Empty: the label is fixed without any {one}."
+    rounding = " To rounding: a comparison hangs on a relative difference below 1e-12." if found.tight else ""
+    return said + rounding
+
+
+# --- contributions
+
+
+class Total(NamedTuple):
+    """A token with all its occurrences, or an instance."""
+
+    text: str
+    times: int
+    attention: float
+    value: float
+    contribution: float
+
+
+def totals(e: Record) -> list[Total]:
+    """Every known token of the text, or every instance of the bag, greatest contribution first."""
+    found = _instance_totals(e) if isinstance(e, BagExplanation) else _token_totals(e)
+    return sorted(found, key=lambda total: -total.contribution)
+
+
+def _instance_totals(e: BagExplanation) -> list[Total]:
+    return [
+        Total(instance_name(t.index), 1, t.attention, t.value, t.contribution)
+        for t in e.instances
+        if t.value is not None and t.contribution is not None
+    ]
+
+
+def _token_totals(e: Explanation) -> list[Total]:
+    times = Counter(use.text for use in e.tokens)
+    one = {use.text: use for use in e.tokens}  # all occurrences of a token have the same figures
+    return [
+        Total(name, n, n * one[name].attention, one[name].value, n * one[name].contribution)
+        for name, n in times.items()
+    ]
+
+
+def _contributions(e: Record) -> list[Section]:
+    """The strongest tokens or instances of each side, the label's first."""
+    found = totals(e)
+    positive, negative = sides(e)
+    shown = [
+        _strongest(e.certificate.unit, positive, [total for total in found if total.contribution > 0]),
+        _strongest(e.certificate.unit, negative, [total for total in reversed(found) if total.contribution < 0]),
+    ]
+    return shown[::-1] if len(e.probabilities) == 2 and e.label == next(iter(e.probabilities)) else shown
+
+
+def _strongest(unit: str, side: str, found: Sequence[Total]) -> Section:
+    one, top = unit[:-1], found[:STRONGEST]
+    counted = unit == "tokens"  # an instance stands for itself alone
+    rows = []
+    for t, bar in zip(top, _bars(total.contribution for total in top), strict=True):
+        times = (f"{t.times:,}",) if counted else ()
+        rows.append(Row(t.text, (*times, figure(t.attention), signed(t.value), signed(t.contribution)), bar))
+    says = f"{len(top)} of {len(found):,} {unit} that speak {side}." if found else f"No {one} speaks {side}."
+    head = (one, *(("times",) if counted else ()), "attention", "value", "contribution")
+    return Section(f"Strongest {side}", (says,), head, rows, brief=False)
+
+
+def _attention(e: Record) -> list[Section]:
+    """Where nothing is proved of single instances, their attention is all there is to show."""
+    if not isinstance(e, BagExplanation):
+        return []
+    found = sorted(e.instances, key=lambda instance: -instance.attention)
+    bars = _bars((instance.attention for instance in found), "k")
+    rows = [Row(instance_name(t.index), (figure(t.attention),), bar) for t, bar in zip(found, bars, strict=True)]
+    return [
+        Section("Attention", ("On the instances, largest first; it adds up to 1.",), ("instance", "attention"), rows)
+    ]
+
+
+# --- ranges, and what is covered
+
+
+def _ranges(e: Record) -> list[Section]:
+    c = e.certificate
+    if not c.deleting:
+        return []
+
+    def row(what: str, least: float, greatest: float) -> Row:
+        bar = Bar(least, max(greatest, least + _THINNEST), "r", e.probability)
+        return Row(what, (f"{at_least(least)} to {at_most(greatest)}",), bar)
+
+    rows = [row(f"at most {m} {c.unit if m > 1 else c.unit[:-1]}", *ends) for m, ends in c.deleting.items()]
+    if c.keeping:
+        rows.append(row("any outside the sufficient set", *c.keeping))
+    exact = "Exact." if c.exact else "Bounds: the truth lies between them."
+    says = f"Probability of {quoted(e.label)} after deleting whichever {c.unit}. {exact}"
+    return [Section("Range of the probability", (says,), ("deleted", "probability"), rows)]
+
+
+def _notes(e: Record) -> Section:
+    """What the numbers mean, and what is not covered."""
+    title, c, bag = "What is covered", e.certificate, isinstance(e, BagExplanation)
+    if isinstance(e, BagExplanation) and not e.formal:
+        says = "Attention is how much of an instance enters the pooled numbers, not what it does to the score."
+        return Section(title, (says,), brief=False)
+    meant = (
+        "the vectors of the bag, numbered from 0"
+        if bag
+        else "words, or runs of neighbouring words, that the model knows"
+    )
+    said = [f"{c.covers} The sentence above counts {c.unit}: {meant}."]
+    if c.silent:
+        return Section(title, tuple(said), brief=False)
+    own = 0.0 if isinstance(e, BagExplanation) else e.sink
+    sink = f", with the sink's own {signed(own)}," if own else ""
+    said.append(f"A contribution is attention times value. All of them{sink} add up to the logit {signed(e.logit)}.")
+    if len(e.probabilities) == 2:
+        said.append(
+            f"{'An instance' if bag else 'A token'} can speak for the label and still lower its probability: when its "
+            "value is nearer to zero than the logit, the others weigh more without it."
+        )
+    said.append(
+        "Deleting an instance leaves its vector out: nothing is said of single coordinates, and an encoder that made "
+        "the vectors is not asked again."
+        if bag
+        else "Masking a word removes every token that touches it and makes no new one."
+    )
+    return Section(title, tuple(said), brief=False)

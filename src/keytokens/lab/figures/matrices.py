@@ -1,0 +1,245 @@
+"""Attention by a matrix in the plane: runs of W and of its factors (K, Q), and where they point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...model.ragged import Vector
+from ..claims.instances import few_tokens, more_tokens
+from ..descent.steps import Normalised
+from ..descent.trajectory import log_spaced
+from ..problems.cross_attention import CrossProblem
+from ..problems.geometry import misalignment
+from ..problems.key_query import EPSILON, KeyQueryProblem
+from ..svm.matrix import matrix_problem, solve_matrix
+from ..svm.nuclear import solve_nuclear
+from ..svm.solution import Solution
+from .figure import CODE, OURS, PAPER, Check, Table, Tables, figure, table
+from .look import BLACK, BLUE, GREY, ORANGE, RED, Style, plane, ray, sheet
+from .tables import records, states, where
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+
+STEPS, LENGTH = 2000, 0.1
+REACH = 5.4  # of the panels, as a logarithm
+NAMES = ("W", "(K, Q)", "(K, Q), penalty")
+FROBENIUS, NUCLEAR = Style(BLACK, "-", ""), Style(RED, "--", "")
+WALKS = (Style(BLUE, "-", "o"), Style(ORANGE, "--", "s"))
+
+
+def tables_of(problem: CrossProblem) -> Tables:
+    best = problem.values.argmax(problem.scores)
+    margins = matrix_problem(problem.values, problem.queries, best)
+    short = solve_matrix(margins)
+    thin = solve_nuclear(margins, short)
+    runs = _runs(problem)
+    return {
+        "paths": _paths(problem, runs[:2]),
+        "distances": _distances(runs, short.W, thin.W),
+        "tokens": table(
+            bag=problem.values.bag,
+            x1=problem.values.rows[:, 0],
+            x2=problem.values.rows[:, 1],
+            best=problem.scores == problem.values.spread(problem.values.max(problem.scores)),
+        ),
+        "targets": _targets(problem, short, thin),
+        "answer": _answer(problem, runs, short, thin),
+    }
+
+
+def _runs(problem: CrossProblem) -> list[dict[int, Vector]]:
+    """W by step: trained as one matrix from 0; as K Q' from Q = 0; and with the published penalty."""
+    plain = {t: one.p for t, one in states(problem, Normalised(LENGTH), np.zeros(problem.matrix_shape), STEPS).items()}
+    runs = [plain]
+    for penalty in (0.0, EPSILON):
+        factors = KeyQueryProblem(problem, 2, penalty)
+        start = 0.1 * np.random.default_rng(0).normal(size=(2, 2)), np.zeros((2, 2))
+        found = states(factors, Normalised(LENGTH), start, STEPS)
+        runs.append({t: factors.matrix(one.blocks) for t, one in found.items()})
+    return runs
+
+
+def _paths(problem: CrossProblem, runs: list[dict[int, Vector]]) -> Table:
+    """W(t) z_i, the direction of attention that input i sees."""
+    return records(
+        {"run": number, "t": t, "bag": i, "x1": (W @ z)[0], "x2": (W @ z)[1]}
+        for number, run in enumerate(runs)
+        for t, W in run.items()
+        if t % 5 == 0
+        for i, z in enumerate(problem.queries)
+    )
+
+
+def _distances(runs: list[dict[int, Vector]], short: Vector, thin: Vector) -> Table:
+    at = [t for t in log_spaced(STEPS, 12).tolist() if t >= 3]
+    return records(
+        {"run": k, "t": t, "to_frobenius": misalignment(run[t], short), "to_nuclear": misalignment(run[t], thin)}
+        for k, run in enumerate(runs)
+        for t in at
+    )
+
+
+def _targets(problem: CrossProblem, short: Solution, thin: Solution) -> Table:
+    """W z_i of both solutions."""
+    toward = np.stack([problem.queries @ W.T for W in (short.W, thin.W)], axis=1)  # (inputs, norms, 2)
+    inputs, norms = np.indices(toward.shape[:2])
+    return table(bag=inputs.ravel(), nuclear=norms.ravel(), x1=toward[..., 0].ravel(), x2=toward[..., 1].ravel())
+
+
+def _answer(problem: CrossProblem, runs: list[dict[int, Vector]], short: Solution, thin: Solution) -> Table:
+    best = problem.values.argmax(problem.scores)
+    ends = [problem.read((run[STEPS],)) for run in runs]
+    return table(
+        frobenius=short.norm,
+        nuclear=thin.norm,
+        gap=thin.gap,
+        residual=max(short.residuals().values()),
+        apart=misalignment(short.W, thin.W),
+        frobenius_rank=short.rank.relative,
+        nuclear_rank=thin.rank.relative,
+        selections=sum(np.array_equal(end.selection, best) for end in ends),
+    )
+
+
+def drawn(tables: Tables, lines: bool = False) -> Drawing:
+    """One panel an input, and one for how fast the runs turn; with `lines` that part the tokens."""
+    drawing, axes = sheet(3, 4.3)
+    for i, panel in enumerate(axes[:2]):
+        _input(panel, tables, i, lines)
+    _speeds(axes[2], tables)
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=4 if lines else 3)
+    return drawing
+
+
+def _points(found: Table) -> Vector:
+    return np.column_stack([found["x1"], found["x2"]])
+
+
+def _near(points: Vector) -> Vector:
+    """The same directions at the radius log(1 + |x|): near and far on one sheet."""
+    size = np.linalg.norm(points, axis=-1, keepdims=True)
+    return np.asarray(points * np.log1p(size) / np.maximum(size, 1e-300))
+
+
+def _input(panel: Axes, tables: Tables, i: int, lines: bool) -> None:
+    """Tokens of an input, the two directions, and the paths W(t) z_i."""
+    tokens = where(tables["tokens"], bag=i)
+    for nuclear, style in enumerate((FROBENIUS, NUCLEAR)):
+        (toward,) = _points(where(tables["targets"], bag=i, nuclear=nuclear))
+        name = f"{('Frobenius', 'nuclear')[nuclear]} norm"
+        ray(panel, toward, style, f"W z, {name}")
+        if lines:
+            _line(panel, toward, tokens, style, f"line between, {name}")
+    for number, style in enumerate(WALKS):
+        path = _near(_points(where(tables["paths"], run=number, bag=i)))
+        every: Any = {"marker": style.marker, "markevery": 0.12, "markersize": 4.0}
+        panel.plot(*path.T, **style.line, **every, label=f"W(t) z, {NAMES[number]} trained")
+    others, best = (_near(_points(where(tokens, best=one))).T for one in (False, True))
+    panel.plot(*best, "*", color=BLACK, markersize=11, label="best token", zorder=5)
+    panel.plot(*others, ".", color=GREY, markersize=7, label="other tokens", zorder=5)
+    plane(panel, (-REACH, -REACH), (REACH, REACH), "x")
+    panel.set_title(f"input {i + 1}, at radius log(1 + |x|)")
+
+
+def _line(panel: Axes, toward: Vector, tokens: Table, style: Style, label: str) -> None:
+    """Half way between the best token and the next, across the direction."""
+    logits, best = _points(tokens) @ toward, tokens["best"]
+    middle = (logits[best].min() + logits[~best].max()) / 2 * toward / (toward @ toward)
+    side = np.array([-toward[1], toward[0]]) / np.linalg.norm(toward)
+    ends = _near(middle + np.outer(np.sinh(np.linspace(-9.0, 9.0, 200)), side))
+    panel.plot(*ends.T, color=style.color, linestyle=":", linewidth=1.0, scalex=False, scaley=False, label=label)
+
+
+def _speeds(panel: Axes, tables: Tables) -> None:
+    """1 - cos of both runs to both solutions."""
+    for number, colour in ((0, BLUE), (1, ORANGE)):
+        mine = where(tables["distances"], run=number)
+        for name, dashes, mark, said in (("to_frobenius", "-", "o", "Frobenius"), ("to_nuclear", "--", "s", "nuclear")):
+            style: Any = {"color": colour, "linestyle": dashes, "marker": mark, "markevery": 5}
+            panel.loglog(mine["t"], mine[name], **style, label=f"{NAMES[number]} to {said}")
+    panel.set(xlabel="steps t", ylabel="1 − cos(W, max-margin solution)")
+    panel.legend(loc="lower left")
+
+
+PENALTY = """\
+With the penalty of published code, 2.2e-16 (|K|² + |Q|²), the factors stop growing where the loss falls below it, and \
+the direction stays a little way from the limit; without it the run goes on."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The numbers of one problem; pairs are of the Frobenius and the nuclear solution."""
+
+    norms: tuple[str, str]
+    ranks: tuple[int, int]
+    apart: str  # 1 - cos between the two
+    penalised: tuple[str, str]  # 1 - cos of (K, Q) to both, with the penalty
+
+
+def checks_of(tables: Tables, expected: Expected) -> list[Check]:
+    """That each parametrisation goes to its own norm; and the solutions of both, in numbers."""
+    answer, found = tables["answer"], tables["distances"]
+    end = [{name: column[-1] for name, column in where(found, run=number).items()} for number in range(3)]
+    wide = answer["apart"][0] / 2
+    return [
+        Check("runs that select the best tokens", answer["selections"][0], 3, 0, CODE),
+        Check.at_most("1 − cos of W to the Frobenius solution", end[0]["to_frobenius"], 1e-3, PAPER),
+        Check.at_least("1 − cos of W to the nuclear solution", end[0]["to_nuclear"], wide, PAPER),
+        Check.at_most("1 − cos of (K, Q) to the nuclear solution", end[1]["to_nuclear"], 1e-3, PAPER),
+        Check.at_least("1 − cos of (K, Q) to the Frobenius solution", end[1]["to_frobenius"], wide, PAPER),
+        Check.printed(
+            "1 − cos of (K, Q) to the nuclear one, penalty", end[2]["to_nuclear"], expected.penalised[1], OURS, PENALTY
+        ),
+        Check.printed("... to the Frobenius one", end[2]["to_frobenius"], expected.penalised[0], OURS, PENALTY),
+        Check.at_most("duality gap of the nuclear solution", answer["gap"][0], 1e-8, OURS),
+        Check.at_most("residual of the Frobenius solution", answer["residual"][0], 1e-9, OURS),
+        Check.printed("Frobenius norm of its solution", answer["frobenius"][0], expected.norms[0], OURS),
+        Check.printed("nuclear norm of its solution", answer["nuclear"][0], expected.norms[1], OURS),
+        Check("rank of the Frobenius solution", answer["frobenius_rank"][0], expected.ranks[0], 0, OURS),
+        Check("rank of the nuclear solution", answer["nuclear_rank"][0], expected.ranks[1], 0, OURS),
+        Check.printed("1 − cos between the two", answer["apart"][0], expected.apart, OURS),
+    ]
+
+
+EXPECTED_PATHS = Expected(norms=("8.6857", "9.7548"), ranks=(2, 1), apart="0.1096", penalised=("0.1114", "0.0018"))
+
+
+@figure(
+    "matrix-paths",
+    title="W and its factors K, Q go to different max-margin matrices",
+    compute=lambda small: tables_of(few_tokens()),
+    checks=lambda tables: checks_of(tables, EXPECTED_PATHS),
+)
+def draw_paths(tables: Tables) -> Drawing:
+    """Two inputs with three tokens each in the plane and a query z for each; attention logits x'W z. The follow-up
+    on self-attention as a support vector machine (arXiv:2308.16898) states that training W ends in the max-margin
+    matrix of the Frobenius norm, training W = K Q' in that of the nuclear norm. Data of the published notebook;
+    steps of length 0.1, for K and Q each. Left and middle: the path W(t) z of each input, which turns towards W z
+    of its own solution (directions are true, the radius is a logarithm). Right: 1 − cos. Here the nuclear solution
+    has rank 1: both inputs look along one line.
+    """
+    return drawn(tables)
+
+
+EXPECTED_LINES = Expected(norms=("1.5264", "1.8726"), ranks=(2, 2), apart="0.0638", penalised=("0.0670", "0.00005"))
+
+
+@figure(
+    "matrix-lines",
+    title="Two inputs of five tokens: each norm has its own separating lines",
+    compute=lambda small: tables_of(more_tokens()),
+    checks=lambda tables: checks_of(tables, EXPECTED_LINES),
+)
+def draw_lines(tables: Tables) -> Drawing:
+    """As the figure before, with five tokens an input: the best one at (1, 0.5) or (1, −0.5), the others about (−1,
+    0). The dotted lines, across W z of each solution, stand half way between the best token and the next: each
+    solution parts them with the widest margin in its own norm. Here both solutions have rank 2.
+    """
+    return drawn(tables, lines=True)

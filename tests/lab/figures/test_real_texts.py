@@ -1,0 +1,42 @@
+"""The figures of real texts, and what the command does without texts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from keytokens.app.cli.app import run
+from keytokens.lab.figures import figures
+
+from .made import made
+
+
+def test_on_reviews(imdb):
+    """Fewer reviews and words than the figure has: the arms are there, if not as clearly."""
+    tables = made("imdb").tables
+    numbers = {name: float(column[0]) for name, column in tables["numbers"].items()}
+    assert numbers["step_correlation"] > 0.9
+    assert numbers["E_v_delta"] > 0.7
+    assert numbers["E_p_size"] > 0.3
+    assert abs(numbers["E_p_delta"]) < 0.25
+    assert numbers["E_p_bend"] > 0
+    assert (tables["selected"]["selected"] < tables["selected"]["words"]).all()
+
+
+def test_attention_sharpens(imdb):
+    """Few reviews are learnt by heart in the end, so that only the beginning falls all the way."""
+    training = made("training").tables["training"]
+    assert training["soft_share"][0] == pytest.approx(1)
+    assert training["soft_share"].min() < 0.9
+    assert training["norm"][0] == 0
+    assert training["norm"][-1] > training["norm"][5] > 0
+
+
+def test_texts_that_are_not_at_hand(monkeypatch, tmp_path, capsys):
+    monkeypatch.delenv("KEYTOKENS_DATA", raising=False)
+    assert run(["figure", "yelp-reviews", "-o", str(tmp_path)]) == 2
+    assert "set KEYTOKENS_DATA to the folder" in capsys.readouterr().err
+    monkeypatch.setattr("keytokens.app.cli.figure.figures", lambda names: figures(["yelp-reviews"]))
+    assert run(["figure", "--all", "-o", str(tmp_path), "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["left_out"]) == ["yelp-reviews"]

@@ -1,0 +1,133 @@
+"""The tables that figures draw, at a smaller size: what must come out of each of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from keytokens.lab.figures import simulations as simulation
+
+
+def test_one_step():
+    """Rank two, slope 1/2, an error that falls like 1/sqrt(d) and stays within its bound."""
+    table = simulation.one_step_table((64, 1024, 4096), seeds=3)
+    assert (table["third"] < 1e-13).all()
+    assert (table["share_of_bound"] < 1).all()
+    assert_allclose(table["slope"][1:], 0.5, rtol=0.02)
+    assert_allclose(table["scaled"] / table["scaled"].mean(), 1, atol=0.25)
+    assert (np.diff(table["least_cosine"]) > 0).all()
+    assert table["least_cosine"][-1] > 0.999
+
+
+def test_flow():
+    """Loss to L_*, attention to 1, direction like |p|^-2, margin like |p|^-1, |p| like |p_*| log t."""
+    table = simulation.flow_table((8.0, 32.0, 256.0, 1000.0))
+    assert_allclose(table["norm"], [8, 32, 256, 1000])
+    assert (np.diff(table["excess"]) < 0).all()
+    assert (np.diff(table["loss"]) <= 0).all()
+    assert_allclose(table["loss"][1:], table["limit"][1:], atol=1e-4)
+    assert table["attention"][1] > 0.999
+    assert_allclose(table["misalignment"][-1] / table["misalignment"][-2], (256 / 1000) ** 2, rtol=0.1)
+    assert_allclose((1 - table["margin_ratio"])[-1] / (1 - table["margin_ratio"])[-2], 256 / 1000, rtol=0.1)
+    assert (np.diff(table["pace"]) > 0).all()
+    assert 0.98 < table["pace"][-1] < 1
+    assert table["cosine"][-1] > 0.99998
+
+
+def test_tokens():
+    """v'E_s follows the signed difference, p'E_s its size."""
+    table = simulation.token_table(mirrored=True)
+    positive, negative, neutral = (table["kind"] == kind for kind in (1, -1, 0))
+    assert_allclose(table["b1"] - table["b0"], 100 * table["alpha"], atol=0.3)
+    assert table["b1"][positive].min() > table["b1"][neutral].max()
+    assert table["b1"][negative].max() < table["b1"][neutral].min()
+    assert table["E_p"][~neutral].min() > table["E_p"][neutral].max()
+    assert_allclose(table["E_p"], table["form"], atol=0.05)
+    assert_allclose(table["alpha"], table["frequency"] * table["delta"], atol=1e-15)
+
+
+def test_closed_form():
+    table = simulation.closed_form_table()
+    wide = table["d"] > 1000
+    for name in ("margin", "important", "irrelevant"):
+        assert_allclose(table[name][wide], table[f"{name}_form"][wide], atol=0.02)
+    assert_allclose(table["margin_form"][:4], np.sqrt(1 / table["K"] + 1 / table["M"])[:4])
+    assert_allclose(table["along_v"][1:4], 0, atol=0.02)
+    assert_allclose(table["along_v"][4:], table["along_v_form"][4:], atol=0.03)
+    assert (table["along_v"][4:] < -0.3).all()
+
+
+def test_barrier():
+    table = simulation.barrier_table(1, (0.5, 1.2), (4.0, np.nan))
+    below = table["loss"] < table["barrier"]
+    assert below.tolist() == [False, False, False, True]
+    assert (table["selected"][below] == 1).all()
+    assert (table["selected"][[0, 2]] < 1).all()  # above it, from 4 v
+
+
+def test_alternatives():
+    table = simulation.alternative_table([(5, 1, 100.0, 0.0), (5, 1, 100.0, 4.0), (5, 1, 400.0, 4.0)])
+    assert table["selected"].tolist() == [1, 0.5, 0.5]
+    assert table["loss"][0] == pytest.approx(table["best"][0])
+    assert_allclose(table["loss"][1:], table["alternative"][1:], atol=0.01)
+    assert table["best"][0] == pytest.approx(0.127, abs=0.003)
+
+
+def test_basins():
+    table = simulation.basin_table((100.0,), (0.0, 4.0))
+    assert table["selected"].tolist() == [1, 0.5]
+    assert set(table) == {"eta", "c", "selected", "loss"}
+
+
+def test_robustness():
+    table = simulation.robustness_table(seeds=1)
+    assert len(table["eta"]) == 6
+    assert (table["least_cosine"] > 0.995).all()
+    assert (table["mean_selected"] >= table["least_selected"]).all()
+    assert (table["mean_selected"][table["eta"] > 100] == 1).all()
+
+
+def test_dimensions():
+    table = simulation.dimension_table((8, 128), seeds=2)
+    assert table["selected"][0] < 0.9 < table["selected"][1]
+    assert table["separable"].tolist() == [0, 1]
+
+
+def test_reviews():
+    """After full training too: values increase with the difference of posteriors, logits are a U."""
+    tables = simulation.review_tables()
+    numbers = {name: column[0] for name, column in tables["numbers"].items()}
+    assert numbers["step_slope"] == pytest.approx(0.5, abs=0.1)
+    assert numbers["step_correlation"] > 0.95
+    assert numbers["rank_value_delta"] > 0.85
+    assert numbers["rank_logit_size"] > 0.6
+    assert abs(numbers["rank_logit_delta"]) < 0.2
+    assert numbers["curvature"] > 5
+    assert numbers["held_out_accuracy"] > 0.9
+    assert numbers["train_accuracy"] > numbers["held_out_accuracy"]
+    bins = tables["bins"]
+    assert (np.diff(bins["E_v"]) > 0).all()
+    assert (np.diff(bins["E_p"][:4]) < 0).all()
+    assert (np.diff(bins["E_p"][3:]) > 0).all()
+    assert bins["tokens"].sum() == len(tables["tokens"]["delta"])
+
+
+def test_neutral_tokens_are_neutral():
+    """P(s | +) = P(s | -) where delta = 0: both sides weigh the same."""
+    train, held_out = simulation._reviews(np.random.default_rng(0), 2000, 300)
+    assert len(held_out) == 400
+    assert train.labels.sum() == 0
+    frequent = np.asarray(train.counts.sum(axis=0)).ravel() > 1000
+    assert np.median(np.abs(train.posterior_difference()[frequent])) < 0.05
+
+
+def test_adam():
+    """The first step has the length of the rate in every coordinate; a bowl is descended."""
+    theta = np.array([1.0, -2.0])
+    adam = simulation._Adam(theta, rate=0.1)
+    theta = adam.step(theta, theta)
+    assert_allclose(theta, [0.9, -1.9], atol=1e-6)
+    for _ in range(300):
+        theta = adam.step(theta, theta)
+    assert np.abs(theta).max() < 0.01
