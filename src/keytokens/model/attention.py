@@ -172,8 +172,8 @@ def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Paramete
     return Gradient(float(value), np.einsum("tk,tk->t", theta.B.T, slopes) - sums[:, -1], slopes.T, c)
 
 
-def total_attention(block: Block, weight: Float, theta: Parameters, threads: Pool = 1) -> Float:
-    """(V,) the attention of each token summed over the documents: w * C'(weight / D)."""
+def total_attention(block: Block, y: Labels, weight: Float, theta: Parameters, threads: Pool = 1) -> Float:
+    """(V,) the attention of each token summed over the documents, whatever their labels: w * C'(weight / D)."""
     found = attend(block, replace(theta, B=theta.B[:0]), threads)
     return found.back(found.over_total(weight)[:, None])[:, 0]
 

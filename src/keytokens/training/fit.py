@@ -64,7 +64,7 @@ class TrainingSet:
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents."""
-        total = self.sum(attention_of, theta)
+        total = self.sum(total_attention, theta)
         return total / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
 
     def means(self, theta: Parameters) -> Float:
@@ -82,11 +82,6 @@ class TrainingSet:
             tree.add(of(block, y, weight, *given, self.threads))
             block.done()
         return tree.total()
-
-
-def attention_of(block: Block, y: Labels, weight: Float, theta: Parameters, threads: Pool) -> Float:
-    """The attention of each token, summed over the documents of one block."""
-    return total_attention(block, weight, theta, threads)
 
 
 def means_of(block: Block, theta: Parameters, threads: Pool) -> Float:
