@@ -62,8 +62,8 @@ def test_one_of_many_is_stored_without_the_others(models):
         texts = [*reviews(40)[0], "", "zzz", "é, a great film"]
         for one in list(clf.explain_many(texts))[-6:]:
             stored = pickle.dumps(one)
-            assert len(stored) < len(pickle.dumps(one.together.words)) + len(pickle.dumps(one.together.values))
-            for again in (pickle.loads(stored), copy.copy(one), kt.Explanation(one.document)):
+            assert len(stored) < len(pickle.dumps(one.documents.words)) + len(pickle.dumps(one.documents.values))
+            for again in (pickle.loads(stored), copy.copy(one), kt.Explanation(one.documents.only(one.index))):
                 assert again.to_dict() == one.to_dict()
             proof = pickle.loads(pickle.dumps(one.certificate))
             assert proof.to_dict() == one.certificate.to_dict()
@@ -73,9 +73,9 @@ def test_votes_are_counted_when_they_are_needed(models):
     e = next(models[0].explain_many(["a great film, not an awful one; great!", "dull"]))
     assert e.sufficient.size
     assert e.certificate.sentence
-    assert "_made" not in vars(e.certificate.votes)
-    assert e.certificate.ballot is e.certificate.ballot
-    assert e.certificate.ballot.tokens == e.certificate.tokens
+    assert "_made" not in vars(e.certificate._votes)
+    assert e.certificate.votes is e.certificate.votes
+    assert e.certificate.votes.tokens == e.certificate.tokens
 
 
 def test_what_was_read_is_freed_at_once(models):
@@ -86,7 +86,7 @@ def test_what_was_read_is_freed_at_once(models):
         for clf in models:
             e = clf.explain("a great film, not an awful one; great!")
             e.to_dict()
-            gone = weakref.ref(e), weakref.ref(e.together)
+            gone = weakref.ref(e), weakref.ref(e.documents)
             del e
             assert [one() for one in gone] == [None, None]
     finally:

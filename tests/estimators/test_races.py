@@ -27,7 +27,7 @@ SETS = {"reviews": reviews(40), "topics": topics(40)}
 
 @pytest.fixture(autouse=True)
 def many_turns(monkeypatch):
-    """Short turns, pieces of some texts, and parts of some tokens."""
+    """Short turns, blocks of some texts, and parts of some tokens."""
     monkeypatch.setattr(words, "CHARACTERS", 100)
     monkeypatch.setattr(blocks, "_PART", 128)
     before = sys.getswitchinterval()

@@ -110,11 +110,8 @@ def test_class_weight_moves_the_decision():
     texts, labels = reviews(300)
     keep = [i for i, y in enumerate(labels) if y == "pos" or i % 10 == 0]
     texts, labels = [texts[i] for i in keep], [labels[i] for i in keep]
-    plain = kt.KeyTokenClassifier().fit(texts, labels).predict_proba(texts)[:, 0].mean()
-    balanced = kt.KeyTokenClassifier(class_weight="balanced").fit(texts, labels).predict_proba(texts)[:, 0].mean()
-    given = (
-        kt.KeyTokenClassifier(class_weight={"neg": 10, "pos": 1}).fit(texts, labels).predict_proba(texts)[:, 0].mean()
-    )
+    models = [kt.KeyTokenClassifier(class_weight=rule) for rule in (None, "balanced", {"neg": 10, "pos": 1})]
+    plain, balanced, given = (clf.fit(texts, labels).predict_proba(texts)[:, 0].mean() for clf in models)
     assert balanced > plain
     assert given > plain
 

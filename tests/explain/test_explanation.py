@@ -152,7 +152,7 @@ def test_the_mask_in_the_string_is_the_mask_in_the_counts(models):
             places = words_of(text)
             for gone in range(len(places)):
                 full = reading.count([text], clf.vocabulary_).toarray()[0]
-                found = clf.explain(text).document
+                found = clf.explain(text).documents
                 for first, size, token in zip(found.first, found.size, found.token, strict=True):
                     if first <= gone < first + size:
                         full[clf.vocabulary_.tokens.index(found.names[token])] -= 1
@@ -171,7 +171,7 @@ def test_contributions_add_up_and_spans_are_right(models):
             assert e.logit == (F[i, 0] if not is_four(clf) else F[i].max())  # to the bit
             assert e.label == clf.predict([text])[0]
             assert e.probability == clf.predict_proba([text]).max()
-            attention = sum(t.attention for t in e.tokens) + e._attention[1]
+            attention = sum(t.attention for t in e.tokens) + e.documents.sink_attention(0)
             assert attention == pytest.approx(1, abs=1e-12)
             assert [(t.start, t.end) for t in e.tokens] == sorted((t.start, t.end) for t in e.tokens)
             for t in e.tokens:
@@ -198,7 +198,7 @@ def test_ranges_of_the_certificate(models):
         texts = topics(5, seed=6)[0] if is_four(clf) else reviews(5, seed=6)[0]
         for text in texts:
             e = clf.explain(text)
-            c, d = e.certificate, e.document
+            c, d = e.certificate, e.documents
             low, high = c.keeping
             kept = {item.text for item in e.sufficient}
             W = np.exp(d.log_weight)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from keytokens.explain import Explanation, KeyToken, sections
 from keytokens.explain import format as wording
 from keytokens.explain.html import LEVELS, css, documents_page, explanation_fragment, explanation_page
+from keytokens.proof import ProvedSet
 
 from .reading import Reader, hostile, sources, texts
 
@@ -42,8 +43,8 @@ def test_several_documents(models, source, text, title, intro, caption, token):
 @given(names=st.lists(hostile | st.just(EVIL), min_size=3, max_size=3))
 def test_tokens_cannot_inject(models, names):
     e = models["two, no sink"].explain("dull film great")
-    spelled = [f"{name}{i}" for i, name in enumerate((names * 9)[: len(e.document.names)])]
-    page = Reader(explanation_page(Explanation(replace(e.document, names=spelled))))
+    spelled = [f"{name}{i}" for i, name in enumerate((names * 9)[: len(e.names)])]
+    page = Reader(explanation_page(Explanation(replace(e.documents, names=spelled))))
     shown = " ".join(page.titles)
     assert all(wording.one_line(name) in shown for name in spelled)
 
@@ -171,11 +172,11 @@ def test_pieces_tile_the_text(models, source, text):
 def test_status_in_words(models, status, size, lower, items, says):
     # the classes are balanced, so that rounding decides which of the two is the label of no words at all
     e = next(e for e in map(models["two"].explain, ("dull film", "great film")) if e.sufficient.size)
-    found = replace(
-        e.sufficient, items=tuple(e.sufficient) * items, size=size, lower=lower, status=status, unit="words"
-    )
+    proved = ProvedSet(tuple(range(size)), lower, status)
+    found = replace(e.sufficient, items=tuple(e.sufficient) * items, unit="words", proved=proved)
     assert sections.size_of(found, 9) == says
-    assert sections.size_of(replace(found, tight=True), 9).startswith(says + " To rounding")
+    tight = replace(found, proved=replace(proved, tight=True))
+    assert sections.size_of(tight, 9).startswith(says + " To rounding")
 
 
 @pytest.mark.parametrize("sink", [True, False])

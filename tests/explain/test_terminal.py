@@ -42,8 +42,8 @@ def test_coloured_text_has_only_our_styles_and_loses_nothing(models, source, tex
 @given(names=st.lists(hostile, min_size=3, max_size=3), colour=st.booleans())
 def test_tokens_cannot_drive_the_terminal(models, names, colour):
     e = models["two, no sink"].explain("dull film great")
-    spelled = [f"{name}{i}" for i, name in enumerate((names * 9)[: len(e.document.names)])]
-    record = Explanation(replace(e.document, names=spelled))
+    spelled = [f"{name}{i}" for i, name in enumerate((names * 9)[: len(e.names)])]
+    record = Explanation(replace(e.documents, names=spelled))
     assert not CONTROL.search(without_style(explanation_text(record, colour=colour, width=60)))
     keys = {name: [KeyToken(name, 0.1, 0.1, 1.0, {name: 2})] for name in names}
     assert not CONTROL.search(without_style(key_tokens_text(keys, colour, 60)))

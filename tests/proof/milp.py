@@ -1,4 +1,4 @@
-"""Fewest masks by an integer program: exact for any counts, on demand, and never trusted without evaluation.
+"""Fewest masks by an integer program: exact for any counts, on required, and never trusted without evaluation.
 
 One 0/1 variable per word (masked), one per occurrence (survives), and for each token that votes one per count j (at
 least j occurrences survive), with
@@ -20,60 +20,60 @@ from scipy.sparse import coo_array
 
 from keytokens.proof.masking import Search
 from keytokens.proof.occurrences import steps
-from keytokens.proof.phrase import Sentence
+from keytokens.proof.phrase import Phrase
 from keytokens.proof.votes import FloatArray
-from keytokens.proof.words import WordSet, _smallest_flip
+from keytokens.proof.words import ProvedSet, _smallest_flip
 
 TOLERANCE = 1e-6  # the solver's own
 SECONDS = 30.0
 
 
-def flip_words_exact(sentence: Sentence) -> WordSet:
+def flip_words_exact(phrase: Phrase) -> ProvedSet:
     """The question of `flip_words`, given to an integer program; its bound holds to the solver's 1e-6.
 
     The solver proposes: a mask is returned only after it was evaluated with the true counts.
     """
-    answers = [exact_mask(sentence, r) for r in range(len(sentence.ballot.rivals))]
-    return _smallest_flip(sentence, answers)
+    answers = [exact_mask(phrase, r) for r in range(len(phrase.votes.rivals))]
+    return _smallest_flip(phrase, answers)
 
 
-def exact_mask(sentence: Sentence, rival: int) -> Search:
+def exact_mask(phrase: Phrase, rival: int) -> Search:
     """Fewest masks that let this rival win, as far as the solver's tolerance goes.
 
     The bound comes from the program with ties allowed, which every flip satisfies. Where the label wins ties such a
     mask may be a tie; then a second run asks for a clear loss.
     """
-    rows = _Rows(sentence, rival)
+    rows = _Rows(phrase, rival)
     words, bound, infeasible = rows.solve(0.0)
     if infeasible:
-        return Search(None, sentence.length + 1, True, False)
-    if words is None or not _changes(sentence, words):
+        return Search(None, phrase.length + 1, True, False)
+    if words is None or not _changes(phrase, words):
         words, _, infeasible = rows.solve(10.0 * TOLERANCE)
-    if words is not None and not _changes(sentence, words):
+    if words is not None and not _changes(phrase, words):
         words = None
     return Search(words, bound, infeasible or (words is not None and len(words) == bound), infeasible)
 
 
-def _changes(sentence: Sentence, words: tuple[int, ...]) -> bool:
-    return sentence.label_after(words) not in (None, sentence.ballot.label)
+def _changes(phrase: Phrase, words: tuple[int, ...]) -> bool:
+    return phrase.label_after(words) not in (None, phrase.votes.label)
 
 
 class _Rows:
     """The program, row by row."""
 
-    def __init__(self, sentence: Sentence, rival: int) -> None:
-        self.sentence = sentence
-        self.words, self.occurrences = sentence.length, len(sentence.first)
+    def __init__(self, phrase: Phrase, rival: int) -> None:
+        self.phrase = phrase
+        self.words, self.occurrences = phrase.length, len(phrase.first)
         self.columns = self.words + self.occurrences
         self.entries: list[tuple[int, int, float]] = []
         self.low: list[float] = []
         self.high: list[float] = []
-        votes = sentence.votes(rival)
+        votes = phrase.against(rival)
         self.scale = float(np.abs(votes).max(initial=0.0)) or 1.0
         for o in range(self.occurrences):
             self._survival(o)
         tally = self._tally(votes[:-1])
-        if not sentence.ballot.has_sink:
+        if not phrase.votes.has_sink:
             self._row([(self.words + o, 1.0) for o in range(self.occurrences)], 1.0, math.inf)
         self.sink = float(votes[-1]) / self.scale
         self._row(tally, -math.inf, -self.sink)  # last row: the label does not win
@@ -106,7 +106,7 @@ class _Rows:
         self.high.append(high)
 
     def _survival(self, o: int) -> None:
-        start, size = int(self.sentence.first[o]), int(self.sentence.size[o])
+        start, size = int(self.phrase.first[o]), int(self.phrase.size[o])
         survives = (self.words + o, 1.0)
         for w in range(start, start + size):
             self._row([survives, (w, 1.0)], -math.inf, 1.0)
@@ -116,8 +116,8 @@ class _Rows:
         """Counts of the tokens that vote; returns the row of their votes."""
         tally: list[tuple[int, float]] = []
         for s in np.flatnonzero(votes).tolist():
-            mine = np.flatnonzero(self.sentence.token == s)
-            added = steps(len(mine), self.sentence.counts) * votes[s] / (self.sentence.weight[s] * self.scale)
+            mine = np.flatnonzero(self.phrase.token == s)
+            added = steps(len(mine), self.phrase.counts) * votes[s] / (self.phrase.weight[s] * self.scale)
             levels = range(self.columns, self.columns + len(mine))
             self.columns += len(mine)
             tally.extend(zip(levels, added.tolist(), strict=True))

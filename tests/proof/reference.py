@@ -11,7 +11,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from keytokens.proof import Ballot, Sentence
+from keytokens.proof import Phrase, Votes
 
 INTERCEPTS = (Fraction(0), Fraction(1), Fraction(-1), Fraction(1, 2))
 
@@ -90,8 +90,8 @@ class Document:
         return [scores[self.label] - score for k, score in enumerate(scores) if k != self.label]
 
     @property
-    def ballot(self) -> Ballot:
-        return Ballot.of(
+    def votes(self) -> Votes:
+        return Votes.of(
             np.array([math.log(w) for w in self.weights]),
             np.array([[float(x) for x in row] for row in self.values]).reshape(self.tokens, -1),
             self.label,
@@ -189,14 +189,14 @@ class Text:
         raise AssertionError("all words together are sufficient")
 
     @property
-    def sentence(self) -> Sentence:
+    def phrase(self) -> Phrase:
         counts = [0] * self.unit.tokens
         for _, _, token in self.ngrams:
             counts[token] += 1
         weights = tuple(w * weight_of(c, self.counts) for w, c in zip(self.unit.weights, counts, strict=True))
         whole = Document(weights, self.unit.values, self.unit.sink, self.unit.intercepts)
         first, size, token = np.array(self.ngrams, dtype=np.intp).reshape(-1, 3).T
-        return Sentence(self.length, first, size, token, whole.ballot, self.counts)  # type: ignore[arg-type]
+        return Phrase(self.length, first, size, token, whole.votes, self.counts)  # type: ignore[arg-type]
 
 
 def random_text(rng: np.random.Generator, n: int, counts: str, classes: int = 2, most: int = 7, words: int = 3) -> Text:

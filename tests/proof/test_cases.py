@@ -12,8 +12,8 @@ import pytest
 from keytokens.app.explorer.page import script
 from keytokens.model.weighting import WEIGHTINGS
 from keytokens.proof import (
-    Ballot,
-    Sentence,
+    Phrase,
+    Votes,
     flip,
     flip_occurrences,
     flip_words,
@@ -54,14 +54,13 @@ PAGE = """(cases) => {
 
 def python_answer(case: Case) -> Answer:
     def read(found: Any) -> Answer:
-        members = found.positions if hasattr(found, "positions") else found.indices
-        return {**vars(found), "members": members}
+        return {**vars(found), "size": found.size, "members": found.indices}
 
     weight = np.log(case["unit"]) + np.log(WEIGHTINGS[case["weighting"]](case["amounts"]))
     values = np.reshape(case["values"], (len(weight), len(case["intercepts"])))
     sink = (math.log(case["sink"]) if case["sink"] else -math.inf, case["intercepts"])
-    answer: Answer = {"label": label_of(Ballot.of(weight, values, 0, *sink))}
-    votes = Ballot.of(weight, values, case["truth"]["label"], *sink)
+    answer: Answer = {"label": label_of(Votes.of(weight, values, 0, *sink))}
+    votes = Votes.of(weight, values, case["truth"]["label"], *sink)
     if not len(weight):
         return answer
     answer |= {"sufficient": read(sufficient(votes)), "flip": read(flip(votes))}
@@ -69,7 +68,7 @@ def python_answer(case: Case) -> Answer:
     if "ngrams" in case:
         kind, amounts = case["weighting"], case["amounts"]
         first, size, token = np.array(case["ngrams"]).T
-        phrase = Sentence(case["length"], first, size, token, votes, kind)
+        phrase = Phrase(case["length"], first, size, token, votes, kind)
         asked = (sufficient_occurrences, flip_occurrences)
         answer["occurrences"] = [read(ask(votes, amounts, kind)) for ask in asked]
         answer["words"] = [read(ask(phrase)) for ask in (sufficient_words, flip_words)]

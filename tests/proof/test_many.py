@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keytokens.proof import Ballot, flip, sufficient
+from keytokens.proof import Votes, flip, sufficient
 from keytokens.proof.batch import FAR, _descending, answers, relative_weights
 from keytokens.proof.ranges import least_keeping, probability_of, probability_without
 
@@ -20,7 +20,7 @@ DOCUMENTS = st.lists(
 SINKS = st.none() | st.tuples(st.floats(-2, 2), st.sampled_from([-1.0, 0.0, 0.5, 2.0]))
 
 
-def ballots(documents, sink):
+def several(documents, sink):
     """Every document with the label that wins it; a label is a sign of the margins."""
     log_sink, sink_margin = sink or (-math.inf, 0.0)
     found = []
@@ -29,7 +29,7 @@ def ballots(documents, sink):
         votes = np.exp(np.append(log_weight, log_sink)) * np.append(margin, sink_margin)
         label = int(math.fsum(votes.tolist()) > 0)
         values = np.stack([np.zeros(len(margin)), margin], axis=1)
-        found.append(Ballot.of(log_weight, values, label, log_sink, np.array([0.0, sink_margin])))
+        found.append(Votes.of(log_weight, values, label, log_sink, np.array([0.0, sink_margin])))
     return found
 
 
@@ -43,7 +43,7 @@ def together(some):
 
 @given(DOCUMENTS, SINKS)
 def test_clear_answers_are_those_of_each_document(documents, sink):
-    some = ballots(documents, sink)
+    some = several(documents, sink)
     found, ends = together(some)
     for i in np.flatnonzero(found.clear).tolist():
         kept, gone = sufficient(some[i]), flip(some[i])
@@ -59,7 +59,7 @@ def test_clear_answers_are_those_of_each_document(documents, sink):
 @given(DOCUMENTS, SINKS)
 def test_the_others_change_nothing(documents, sink):
     """To the bit, whether a document stands alone or among others."""
-    some = ballots(documents, sink)
+    some = several(documents, sink)
     found, _ = together(some)
     for i, one in enumerate(some):
         alone, _ = together([one])
@@ -87,7 +87,7 @@ def test_plain_documents_are_clear_and_special_ones_are_not():
     unopposed = [(0.0, 2.0)]
     far = [(0.0, 2.0), (FAR + 1, 1.0), (FAR + 1.5, -0.5)]
     hidden = [(0.0, 2.0), (-40.0, -1.0)]  # opposition below the last digit of the support
-    found, _ = together(ballots([plain, tie, unopposed, far, hidden], None))
+    found, _ = together(several([plain, tie, unopposed, far, hidden], None))
     assert found.clear.tolist() == [True, False, False, False, False]
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from keytokens.proof import Ballot, flip, range_keeping, sufficient
+from keytokens.proof import Votes, flip, range_keeping, sufficient
 
 from .reference import Document, bits
 
@@ -49,7 +49,7 @@ def test_ranges_added_over_heads_contain_the_truth() -> None:
         low, high = 0.0, 0.0
         for head in range(2):
             scores = np.stack([np.zeros(5), values[:, head]], axis=1)
-            ends = range_keeping(Ballot.of(np.log(weights[:, head]), scores, label=1), kept)[0]
+            ends = range_keeping(Votes.of(np.log(weights[:, head]), scores, label=1), kept)[0]
             low, high = low + ends[0], high + ends[1]
         for rest in range(8):
             inside = kept + [s for i, s in enumerate((1, 2, 4)) if rest >> i & 1]
@@ -71,8 +71,8 @@ def test_bags_of_vectors() -> None:
             Fraction(0),
             (Fraction(0),) * 2,
         )
-        ballot = Ballot.of(a, np.stack([np.zeros(5), b + c], axis=1), doc.label)
-        kept, gone = sufficient(ballot), flip(ballot)
+        votes = Votes.of(a, np.stack([np.zeros(5), b + c], axis=1), doc.label)
+        kept, gone = sufficient(votes), flip(votes)
         assert kept.size == doc.fewest_sufficient()
         assert doc.is_sufficient(bits(kept.indices))
         assert (gone.size if gone.status != "none" else None) == doc.fewest_flip()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keytokens.model.weighting import weighting
-from keytokens.proof import Ballot, flip, flip_occurrences, sufficient, sufficient_occurrences
+from keytokens.proof import Votes, flip, flip_occurrences, sufficient, sufficient_occurrences
 
 from .reference import Document, argmax, random_document, weight_of
 
@@ -44,8 +44,8 @@ def test_fewest_occurrences(counts: str, classes: int) -> None:
     for _ in range(80):
         unit, doc, c = counted(rng, counts, classes)
         table, y = labels(unit, c, counts), doc.label
-        kept = sufficient_occurrences(doc.ballot, c, counts)  # type: ignore[arg-type]
-        gone = flip_occurrences(doc.ballot, c, counts)  # type: ignore[arg-type]
+        kept = sufficient_occurrences(doc.votes, c, counts)  # type: ignore[arg-type]
+        gone = flip_occurrences(doc.votes, c, counts)  # type: ignore[arg-type]
         fewest = min(sum(held) for held in table if suffices(held, table, y, bool(doc.sink)))
         held = tuple(np.bincount(np.array(kept.indices, dtype=int), minlength=doc.tokens).tolist())
         assert suffices(held, table, y, bool(doc.sink))
@@ -64,7 +64,7 @@ def test_a_token_set_holds_against_the_deletion_of_single_occurrences() -> None:
     for _ in range(120):
         unit, doc, c = counted(rng, "raw")
         table = labels(unit, c, "raw")
-        kept, gone = sufficient(doc.ballot), flip(doc.ballot)
+        kept, gone = sufficient(doc.votes), flip(doc.votes)
         held = tuple(c[s] if s in kept.indices else 0 for s in range(doc.tokens))
         assert suffices(held, table, doc.label, bool(doc.sink))
         # deleting only some occurrences of a token never saves a token
@@ -77,22 +77,22 @@ def test_a_token_set_holds_against_the_deletion_of_single_occurrences() -> None:
 
 
 def test_tokens_and_occurrences_are_different_questions() -> None:
-    ballot = Ballot.of(np.log([1.0, 2.0, 1.0]), [[0, 3.0], [0, 2.0], [0, -3.5]], label=1)
-    assert sufficient(ballot).size == 1
-    assert sufficient_occurrences(ballot, [1, 2, 1]).size == 2
+    votes = Votes.of(np.log([1.0, 2.0, 1.0]), [[0, 3.0], [0, 2.0], [0, -3.5]], label=1)
+    assert sufficient(votes).size == 1
+    assert sufficient_occurrences(votes, [1, 2, 1]).size == 2
 
 
 def test_greedy_is_wrong_for_sublinear_counts() -> None:
     """Each further deletion of a token removes more than the last: one by one, the single token looks better."""
     c = [2, 1, 1]
     values = [[0, 1.0], [0, 0.8], [0, -0.85]]
-    ballot = Ballot.of(np.log(weighting("log")(c)), values, label=1)
-    found = flip_occurrences(ballot, c, "log")
+    votes = Votes.of(np.log(weighting("log")(c)), values, label=1)
+    found = flip_occurrences(votes, c, "log")
     assert found.indices == (0, 0)
     assert found.size == 2
 
 
 def test_refusals() -> None:
-    ballot = Ballot.of([0.0], [[0, 1]], label=1)
+    votes = Votes.of([0.0], [[0, 1]], label=1)
     with pytest.raises(ValueError, match="positive integer per token"):
-        sufficient_occurrences(ballot, [0])
+        sufficient_occurrences(votes, [0])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from keytokens.proof import Ballot, flip, probability_range, range_keeping, ranges_deleting, sufficient
+from keytokens.proof import Votes, flip, probability_range, range_keeping, ranges_deleting, sufficient
 from keytokens.proof.ranges import Items, breach, drop, guarantee, probability_without
 
 from .reference import Document, bits, documents
@@ -34,7 +34,7 @@ def test_range_keeping(classes: int) -> None:
             kept = np.array([0])
         held = bits(kept.tolist())
         truth = ends(doc, [s for s in every(doc) if s & held == held])
-        assert range_keeping(doc.ballot, kept) == pytest.approx(np.array(truth), abs=1e-12)
+        assert range_keeping(doc.votes, kept) == pytest.approx(np.array(truth), abs=1e-12)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -44,38 +44,38 @@ def test_ranges_deleting(classes: int) -> None:
         for m in range(doc.tokens + 2):
             gone = {s: bin(whole - s).count("1") for s in every(doc)}
             at_most = ends(doc, [s for s in every(doc) if gone[s] <= m])
-            assert ranges_deleting(doc.ballot, [m])[0] == pytest.approx(np.array(at_most), abs=1e-12)
+            assert ranges_deleting(doc.votes, [m])[0] == pytest.approx(np.array(at_most), abs=1e-12)
 
 
 def test_several_sizes_at_once_are_the_same() -> None:
     for doc in documents(35, 60, 3):
         sizes = [0, 1, 1, 3, 9]
-        one_by_one = np.array([ranges_deleting(doc.ballot, [m])[0] for m in sizes])
-        assert ranges_deleting(doc.ballot, sizes) == pytest.approx(one_by_one, abs=1e-12)
+        one_by_one = np.array([ranges_deleting(doc.votes, [m])[0] for m in sizes])
+        assert ranges_deleting(doc.votes, sizes) == pytest.approx(one_by_one, abs=1e-12)
 
 
 def test_one_sort_is_not_enough() -> None:
     values = [[0, 2], [0, -4], [0, 1], [0, 1]]
-    ballot = Ballot.of(np.log([8.0, 7.0, 8.0, 9.0]), values, label=1)
-    assert ranges_deleting(ballot, [2])[0, 0, 1] == pytest.approx(1.5)
+    votes = Votes.of(np.log([8.0, 7.0, 8.0, 9.0]), values, label=1)
+    assert ranges_deleting(votes, [2])[0, 0, 1] == pytest.approx(1.5)
 
 
 def test_the_range_crosses_zero_first_at_the_flip() -> None:
     for doc in documents(36, 200):
-        found = flip(doc.ballot)
-        strict = bool(doc.ballot.strict[0])
+        found = flip(doc.votes)
+        strict = bool(doc.votes.strict[0])
         crossed = [
             m
             for m in range(1, doc.tokens + 1)
-            if (low := ranges_deleting(doc.ballot, [m])[0, 0, 0]) < -1e-12 or (strict and low < 1e-12)
+            if (low := ranges_deleting(doc.votes, [m])[0, 0, 0]) < -1e-12 or (strict and low < 1e-12)
         ]
         assert (crossed[0] if crossed else None) == (found.size if found.status != "none" else None)
 
 
 def test_the_probability_of_the_label_stays_inside_its_range() -> None:
     for doc in documents(37, 150, 3, most=5):
-        kept = sufficient(doc.ballot).indices
-        low, high = probability_range(range_keeping(doc.ballot, kept)) if kept or doc.sink else (0.0, 1.0)
+        kept = sufficient(doc.votes).indices
+        low, high = probability_range(range_keeping(doc.votes, kept)) if kept or doc.sink else (0.0, 1.0)
         held = bits(kept)
         for s in every(doc):
             margins = doc.margins(s)
@@ -85,8 +85,8 @@ def test_the_probability_of_the_label_stays_inside_its_range() -> None:
 
 
 def test_two_classes_have_the_exact_range_of_the_probability() -> None:
-    ballot = Ballot.of([0.0, 0.0, 0.0], [[0, 1], [0, 3], [0, -3]], label=1)
-    low, high = probability_range(range_keeping(ballot, [0]))
+    votes = Votes.of([0.0, 0.0, 0.0], [[0, 1], [0, 3], [0, -3]], label=1)
+    low, high = probability_range(range_keeping(votes, [0]))
     assert low == pytest.approx(1 / (1 + math.exp(1)))
     assert high == pytest.approx(1 / (1 + math.exp(-2)))
 
@@ -99,7 +99,7 @@ def test_drop_identity_and_bound(classes: int) -> None:
         if not len(kept) and not doc.sink:
             kept = np.array([0])
         held, whole = bits(kept.tolist()), (1 << doc.tokens) - 1
-        found = drop(doc.ballot, kept)
+        found = drop(doc.votes, kept)
         inside = sum((w for s, w in enumerate(doc.weights) if held >> s & 1), doc.sink)
         assert found.delta == pytest.approx(float(1 - inside / (sum(doc.weights) + doc.sink)), abs=1e-12)
         alone, full = doc.margins(held), doc.margins(whole)
@@ -146,7 +146,7 @@ def test_a_threshold_is_an_intercept_and_a_guarantee_holds_and_is_minimal() -> N
             return (held > 0 or doc.sink > 0) and all(above(s) for s in every(doc) if s & held == held)
 
         whole = (1 << doc.tokens) - 1
-        found, broken = guarantee(doc.ballot, theta), breach(doc.ballot, theta)
+        found, broken = guarantee(doc.votes, theta), breach(doc.votes, theta)
         sets = [bin(held).count("1") for held in every(doc) if holds(held)]
         assert (found.size if found.status != "none" else None) == (min(sets) if sets else None)
         held_some += bool(sets)
@@ -164,12 +164,12 @@ def test_a_threshold_is_an_intercept_and_a_guarantee_holds_and_is_minimal() -> N
         (lambda b: ranges_deleting(b, [-1]), "not be negative"),
         (lambda b: ranges_deleting(b, [2, 1]), "not decrease"),
         (lambda b: guarantee(b, 1.0), "strictly between 0 and 1"),
-        (lambda b: guarantee(Ballot.of([0.0], [[0, 1, 2]], label=2), 0.5), "two classes"),
+        (lambda b: guarantee(Votes.of([0.0], [[0, 1, 2]], label=2), 0.5), "two classes"),
     ],
 )
 def test_refusals(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        call(Ballot.of([0.0], [[0, 1]], label=1))  # type: ignore[operator]
+        call(Votes.of([0.0], [[0, 1]], label=1))  # type: ignore[operator]
 
 
 def test_long_documents_have_the_same_bits_however_many_threads_blas_has() -> None:
@@ -177,10 +177,10 @@ def test_long_documents_have_the_same_bits_however_many_threads_blas_has() -> No
     rng = np.random.default_rng(44)
 
     def found(threads: int, spread: float) -> str:
-        ballot = Ballot.of(spread * logits, np.column_stack([np.zeros(60_000), values]), label=1)
+        votes = Votes.of(spread * logits, np.column_stack([np.zeros(60_000), values]), label=1)
         with threadpool_limits(threads, "blas"):
-            whole = Items.of(ballot, 0).whole
-            return repr((whole, probability_without(ballot, gone), ranges_deleting(ballot, [1, 50]).tolist()))
+            whole = Items.of(votes, 0).whole
+            return repr((whole, probability_without(votes, gone), ranges_deleting(votes, [1, 50]).tolist()))
 
     for spread in (1.0, 200.0):
         for _ in range(5):

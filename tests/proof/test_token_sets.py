@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keytokens.proof import Ballot, flip, label_of, sufficient
-from keytokens.proof.tokens import Demand, relaxation
+from keytokens.proof import Votes, flip, label_of, sufficient
+from keytokens.proof.tokens import Requirement, relaxation
 
 from .reference import INTERCEPTS, Document, bits, document, documents, random_document
 
@@ -36,16 +36,16 @@ def test_the_sign_of_the_score_is_the_sign_of_the_summed_votes(doc: Document) ->
     votes = [w * row[1] for w, row in zip(doc.weights, doc.values, strict=True)] + [doc.sink * doc.intercepts[1]]
     total = sum(doc.weights) + doc.sink
     assert sum(votes) / total == doc.scores_of(whole(doc))[1]
-    assert label_of(doc.ballot) == int(sum(votes) > 0) == doc.label
+    assert label_of(doc.votes) == int(sum(votes) > 0) == doc.label
     sign = 1 if doc.label == 1 else -1
-    weight = np.exp(doc.ballot.log_weight)
-    ours = weight @ doc.ballot.margin[:, 0] + float(doc.sink) * doc.ballot.sink_margin[0]
+    weight = np.exp(doc.votes.log_weight)
+    ours = weight @ doc.votes.margin[:, 0] + float(doc.sink) * doc.votes.sink_margin[0]
     assert ours == pytest.approx(sign * float(sum(votes)), abs=1e-12)
 
 
 @given(two_class_documents())
 def test_a_sufficient_set_is_sufficient_and_a_minimum(doc: Document) -> None:
-    found = sufficient(doc.ballot)
+    found = sufficient(doc.votes)
     assert doc.is_sufficient(bits(found.indices))
     assert found.size == found.lower == len(found.indices) == doc.fewest_sufficient()
     assert found.status == "minimum"
@@ -53,7 +53,7 @@ def test_a_sufficient_set_is_sufficient_and_a_minimum(doc: Document) -> None:
 
 @given(two_class_documents())
 def test_a_flip_changes_the_label_and_is_a_minimum(doc: Document) -> None:
-    found, fewest = flip(doc.ballot), doc.fewest_flip()
+    found, fewest = flip(doc.votes), doc.fewest_flip()
     if fewest is None:
         assert (found.indices, found.status) == ((), "none")
     else:
@@ -65,7 +65,7 @@ def test_a_flip_changes_the_label_and_is_a_minimum(doc: Document) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_many_documents_of_two_classes(seed: int) -> None:
     for doc in documents(seed, 400):
-        kept, gone = sufficient(doc.ballot), flip(doc.ballot)
+        kept, gone = sufficient(doc.votes), flip(doc.votes)
         assert kept.size == doc.fewest_sufficient()
         assert doc.is_sufficient(bits(kept.indices))
         assert (gone.size if gone.status != "none" else None) == doc.fewest_flip()
@@ -86,9 +86,9 @@ def test_what_an_empty_document_is_called_changes_no_set(empty_label: int) -> No
         fewest = doc.fewest_flip()
         if fewest is None:
             assert any(labels[full - gone] != y for gone in range(1, full + 1)) == (empty_label != y)
-        kept = sufficient(doc.ballot)
+        kept = sufficient(doc.votes)
         assert kept.size >= 1
-        assert flip(doc.ballot).size < doc.tokens or flip(doc.ballot).status == "none"
+        assert flip(doc.votes).size < doc.tokens or flip(doc.votes).status == "none"
 
 
 def test_a_bias_token_is_a_constant_vote() -> None:
@@ -97,7 +97,7 @@ def test_a_bias_token_is_a_constant_vote() -> None:
     for doc in documents(4, 500, most=4):
         if not doc.sink:
             continue
-        kept, gone = sufficient(doc.ballot), flip(doc.ballot)
+        kept, gone = sufficient(doc.votes), flip(doc.votes)
         assert kept.size == doc.fewest_sufficient()
         assert (gone.size if gone.status != "none" else None) == doc.fewest_flip()
         empty += kept.size == 0
@@ -117,7 +117,7 @@ def test_sufficient_sets_are_the_minimal_sets_that_meet_all_flips() -> None:
         if doc.tokens > 1:
             in_all = [s for s in range(doc.tokens) if all(held >> s & 1 for held in hitting)]
             assert in_all == [s for s in range(doc.tokens) if doc.is_flip(1 << s)]
-            assert set(in_all) <= set(sufficient(doc.ballot).indices)
+            assert set(in_all) <= set(sufficient(doc.votes).indices)
 
 
 def test_two_documents_of_one_label_together_keep_it() -> None:
@@ -126,14 +126,14 @@ def test_two_documents_of_one_label_together_keep_it() -> None:
     while pairs < 150:
         c = rng.integers(0, 3, (2, 5))
         a, b = np.log(rng.integers(1, 4, 5)), rng.integers(-3, 4, 5) + 0.5 * rng.integers(-1, 2)
-        ballots = []
+        several = []
         for count in (c[0], c[1], c[0] + c[1]):
             here = count > 0
             values = np.stack([np.zeros(here.sum()), b[here]], axis=1)
-            ballots.append(Ballot.of(np.log(count[here]) + a[here], values, 0) if here.any() else None)
-        if any(one is None for one in ballots):
+            several.append(Votes.of(np.log(count[here]) + a[here], values, 0) if here.any() else None)
+        if any(one is None for one in several):
             continue
-        one, other, both = (label_of(ballot) for ballot in ballots if ballot is not None)
+        one, other, both = (label_of(votes) for votes in several if votes is not None)
         if one == other:
             assert both == one
             pairs += 1
@@ -142,7 +142,7 @@ def test_two_documents_of_one_label_together_keep_it() -> None:
 @pytest.mark.parametrize("classes", [3, 4])
 def test_more_classes(classes: int) -> None:
     for doc in documents(classes, 250, classes, most=5):
-        kept, gone = sufficient(doc.ballot), flip(doc.ballot)
+        kept, gone = sufficient(doc.votes), flip(doc.votes)
         held = bits(kept.indices)
         assert doc.is_sufficient(held)
         assert not any(doc.is_sufficient(held - (1 << s)) for s in kept.indices)
@@ -161,17 +161,17 @@ def test_more_classes(classes: int) -> None:
 def test_each_rival_has_its_own_tie_rule() -> None:
     """Against a lower index a tie is lost, against a higher one it is won."""
     values = [[0, 1, 0], [0, -1, 0]]  # the label 1 ties with both rivals on the whole; by weights it wins
-    ballot = Ballot.of(np.log([2.0, 1.0]), values, label=1)
-    assert flip(ballot).indices == (0,)
-    tied = Ballot.of([0.0, 0.0, 0.0], [[1, 1, 0], [0, 0, 1], [0, 0, -1]], label=0)
+    votes = Votes.of(np.log([2.0, 1.0]), values, label=1)
+    assert flip(votes).indices == (0,)
+    tied = Votes.of([0.0, 0.0, 0.0], [[1, 1, 0], [0, 0, 1], [0, 0, -1]], label=0)
     assert sufficient(tied).indices == (0,)
-    lost = Ballot.of([0.0, 0.0, 0.0], [[1, 0, 1], [0, 1, 0], [0, 0, 1]], label=2)
+    lost = Votes.of([0.0, 0.0, 0.0], [[1, 0, 1], [0, 1, 0], [0, 0, 1]], label=2)
     assert sufficient(lost).size == 2
 
 
 def test_a_third_class_may_win_the_rest() -> None:
     values = [[9, 0, 0], [0, 2, 1], [0, 1, 3]]
-    gone = flip(Ballot.of([0.0, 0.0, 0.0], values, label=0))
+    gone = flip(Votes.of([0.0, 0.0, 0.0], values, label=0))
     assert (gone.indices, gone.label_after) == ((0,), 2)
 
 
@@ -180,18 +180,18 @@ def test_rounding_the_relaxation_up_is_near_the_minimum() -> None:
     for _ in range(60):
         classes = int(rng.integers(3, 5))
         doc = random_document(rng, classes, most=6)
-        ballot = doc.ballot
-        demand = Demand.of(ballot.duels, 0 if doc.sink else 1)
-        x = relaxation(demand)
+        votes = doc.votes
+        required = Requirement.of(votes.pairs, 0 if doc.sink else 1)
+        x = relaxation(required)
         assert x is not None
         fractional = (x > 1e-6) & (x < 1 - 1e-6)
         assert fractional.sum() <= classes - 1
         fewest = doc.fewest_sufficient()
         assert x.sum() <= fewest + 1e-6
-        if not ballot.strict.any():  # against a strict rival a whole solution may be a tie
+        if not votes.strict.any():  # against a strict rival a whole solution may be a tie
             rounded = np.flatnonzero(x > 1e-6)
             assert len(rounded) <= max(fewest + classes - 2, 1)
-            assert len(rounded) == 0 or demand.met(rounded.tolist())
+            assert len(rounded) == 0 or required.met(rounded.tolist())
 
 
 def covers(sets: list[set[int]], elements: int) -> int:
@@ -214,7 +214,7 @@ def test_set_cover_texts() -> None:
         for s, members in enumerate(sets):
             values[s, [k + 1 for k in members]] = -2.0
         values[number, 1:] = 1.0
-        found = sufficient(Ballot.of(np.zeros(number + 1), values, label=0))
+        found = sufficient(Votes.of(np.zeros(number + 1), values, label=0))
         fewest = covers(sets, elements)
         assert found.lower <= fewest <= found.size
         assert found.status == ("minimum" if found.lower == found.size else "subset-minimal")
@@ -232,7 +232,7 @@ def test_partition_texts() -> None:
         values = np.zeros((2 * k + 1, 3))
         values[: 2 * k, 1], values[: 2 * k, 2] = -(big + x), -(big - x)
         values[2 * k, 1], values[2 * k, 2] = k * big + x.sum() / 2, k * big - x.sum() / 2
-        found = sufficient(Ballot.of(np.zeros(2 * k + 1), values, label=0))
+        found = sufficient(Votes.of(np.zeros(2 * k + 1), values, label=0))
         halves = any(2 * sum(half) == x.sum() for half in combinations(x.tolist(), k))
         assert found.lower <= (k if halves else k + 1) <= found.size
         if found.status == "minimum":
@@ -241,55 +241,55 @@ def test_partition_texts() -> None:
 
 @given(two_class_documents(), st.randoms(use_true_random=False), st.integers(-40, 40))
 def test_order_scale_and_shift_change_no_set(doc: Document, random: object, shift: int) -> None:
-    ballot = doc.ballot
+    votes = doc.votes
     order = list(range(doc.tokens))
     random.shuffle(order)  # type: ignore[attr-defined]
-    mixed = ballot.take(order)
-    moved = Ballot(
-        ballot.log_weight + shift,
-        ballot.margin,
-        ballot.strict,
-        ballot.rivals,
-        ballot.label,
-        ballot.sink_log_weight + shift,
-        ballot.sink_margin,
+    mixed = votes.take(order)
+    moved = Votes(
+        votes.log_weight + shift,
+        votes.margin,
+        votes.strict,
+        votes.rivals,
+        votes.label,
+        votes.sink_log_weight + shift,
+        votes.sink_margin,
     )
     for ask in (sufficient, flip):
-        here = ask(ballot)
+        here = ask(votes)
         for there in (ask(mixed), ask(moved)):
             assert (there.size, there.status, there.label_after) == (here.size, here.status, here.label_after)
-    assert sufficient(moved).indices == sufficient(ballot).indices
+    assert sufficient(moved).indices == sufficient(votes).indices
 
 
 def test_swapped_classes_give_the_same_sets_except_on_ties() -> None:
     for doc in documents(10, 200):
         if any(scores is not None and scores[1] == 0 for scores in map(doc.scores_of, range(1 << doc.tokens))):
             continue
-        ballot = doc.ballot
-        mirror = Ballot(
-            ballot.log_weight,
-            ballot.margin,
-            ~ballot.strict,
-            1 - ballot.rivals,
-            1 - ballot.label,
-            ballot.sink_log_weight,
-            ballot.sink_margin,
+        votes = doc.votes
+        mirror = Votes(
+            votes.log_weight,
+            votes.margin,
+            ~votes.strict,
+            1 - votes.rivals,
+            1 - votes.label,
+            votes.sink_log_weight,
+            votes.sink_margin,
         )
-        assert sufficient(mirror).indices == sufficient(ballot).indices
-        assert flip(mirror).indices == flip(ballot).indices
+        assert sufficient(mirror).indices == sufficient(votes).indices
+        assert flip(mirror).indices == flip(votes).indices
 
 
 def test_equal_votes_come_in_document_order() -> None:
-    ballot = Ballot.of(np.zeros(4), [[0, 1], [0, 2], [0, 2], [0, -3]], label=1)
-    assert sufficient(ballot).indices == (1, 2)
-    assert flip(ballot).indices == (1,)
+    votes = Votes.of(np.zeros(4), [[0, 1], [0, 2], [0, 2], [0, -3]], label=1)
+    assert sufficient(votes).indices == (1, 2)
+    assert flip(votes).indices == (1,)
 
 
 def test_ties_are_marked_and_clear_answers_are_not() -> None:
-    tie = Ballot.of(np.log([3.0, 1.0, 1.0, 1.0]), [[0, -1], [0, 1], [0, 1], [0, 1]], label=0)
+    tie = Votes.of(np.log([3.0, 1.0, 1.0, 1.0]), [[0, -1], [0, 1], [0, 1], [0, 1]], label=0)
     assert sufficient(tie).tight
     assert sufficient(tie).size == 1
-    clear = Ballot.of(np.zeros(3), [[0, 3], [0, 2], [0, -4]], label=1)
+    clear = Votes.of(np.zeros(3), [[0, 3], [0, 2], [0, -4]], label=1)
     assert not sufficient(clear).tight
     assert not flip(clear).tight
 
@@ -297,20 +297,20 @@ def test_ties_are_marked_and_clear_answers_are_not() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: Ballot.of([0.0], [[0.0, 1.0]], label=2),
-        lambda: Ballot.of([0.0, 1.0], [[0.0, 1.0]], label=1),
-        lambda: Ballot.of([0.0], [[1.0]], label=0),
-        lambda: Ballot.of([-math.inf], [[0.0, 1.0]], label=1),
-        lambda: Ballot.of([0.0], [[0.0, 1.0]], 1, 0.0, [0.0]),
+        lambda: Votes.of([0.0], [[0.0, 1.0]], label=2),
+        lambda: Votes.of([0.0, 1.0], [[0.0, 1.0]], label=1),
+        lambda: Votes.of([0.0], [[1.0]], label=0),
+        lambda: Votes.of([-math.inf], [[0.0, 1.0]], label=1),
+        lambda: Votes.of([0.0], [[0.0, 1.0]], 1, 0.0, [0.0]),
     ],
 )
 def test_refusals_say_what_was_seen(call: object) -> None:
-    with pytest.raises(ValueError, match=r"Ballot\.of: `.*` must .*; saw"):
+    with pytest.raises(ValueError, match=r"Votes\.of: `.*` must .*; saw"):
         call()  # type: ignore[operator]
 
 
 def test_an_empty_document_has_no_sets_without_a_sink() -> None:
     nothing = np.zeros((0, 2))
-    assert sufficient(Ballot.of([], nothing, label=0)).status == "none"
-    assert flip(Ballot.of([], nothing, label=0)).status == "none"
-    assert sufficient(Ballot.of([], nothing, 1, 0.0, [0.0, 1.0])).status == "minimum"
+    assert sufficient(Votes.of([], nothing, label=0)).status == "none"
+    assert flip(Votes.of([], nothing, label=0)).status == "none"
+    assert sufficient(Votes.of([], nothing, 1, 0.0, [0.0, 1.0])).status == "minimum"

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from keytokens.proof import Ballot, Sentence, WordSet, flip, flip_occurrences, flip_words, sufficient, sufficient_words
+from keytokens.proof import Phrase, ProvedSet, Votes, flip, flip_occurrences, flip_words, sufficient, sufficient_words
 from keytokens.proof.masking import fewest_kept_words, fewest_masks, least_sum, priced_masks
 from keytokens.proof.phrase import equal_shares, moved_shares, pessimistic
 from keytokens.proof.program import RunLengthProgram
@@ -21,22 +21,22 @@ from .reference import Document, Text, document, random_text, texts
 BINARY_CASES = [(n, classes) for n in (2, 3) for classes in (2, 3)]
 
 
-def check_flip(text: Text, found: WordSet) -> None:
+def check_flip(text: Text, found: ProvedSet) -> None:
     fewest = text.fewest_flip()
     if found.status == "none":
         assert fewest is None
         return
     assert fewest is not None
-    assert text.is_flip(found.positions)
-    assert found.lower <= fewest <= found.size == len(found.positions)
+    assert text.is_flip(found.indices)
+    assert found.lower <= fewest <= found.size == len(found.indices)
     assert found.status == ("minimum" if found.lower == found.size else "bounds")
-    kept = tuple(int(i not in found.positions) for i in range(text.length))
+    kept = tuple(int(i not in found.indices) for i in range(text.length))
     assert found.label_after == text.labels[kept]
 
 
-def check_sufficient(text: Text, found: WordSet) -> None:
-    assert text.is_sufficient(found.positions)
-    assert found.lower <= text.fewest_sufficient() <= found.size == len(found.positions)
+def check_sufficient(text: Text, found: ProvedSet) -> None:
+    assert text.is_sufficient(found.indices)
+    assert found.lower <= text.fewest_sufficient() <= found.size == len(found.indices)
     assert (found.status == "minimum") == (found.lower == found.size)
 
 
@@ -44,22 +44,22 @@ def check_sufficient(text: Text, found: WordSet) -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 def test_raw_counts(n: int, classes: int) -> None:
     for text in texts(70 + n, 60, n, "raw", classes):
-        gone, kept = flip_words(text.sentence), sufficient_words(text.sentence)
+        gone, kept = flip_words(text.phrase), sufficient_words(text.phrase)
         check_flip(text, gone)
         assert gone.status in ("minimum", "none")
         check_sufficient(text, kept)
         if classes == 2:
             assert kept.status == "minimum"
         elif kept.status == "subset-minimal":
-            assert not any(text.is_sufficient(set(kept.positions) - {w}) for w in kept.positions)
+            assert not any(text.is_sufficient(set(kept.indices) - {w}) for w in kept.indices)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_fewest_masks_that_leave_something_known(n: int) -> None:
     """Half of these rivals win ties, so a mask that leaves nothing would lose: against all masks."""
     for text in texts(80 + n, 60, n, "raw"):
-        sentence = text.sentence
-        found = fewest_masks(pessimistic(sentence, 0, equal_shares(sentence)), sentence.length)
+        phrase = text.phrase
+        found = fewest_masks(pessimistic(phrase, 0, equal_shares(phrase)), phrase.length)
         assert found.complete
         assert (None if found.words is None else len(found.words)) == text.fewest_flip()
         assert found.words is None or text.is_flip(found.words)
@@ -67,21 +67,21 @@ def test_fewest_masks_that_leave_something_known(n: int) -> None:
 
 def test_something_known_must_survive() -> None:
     """All words support: masking them all leaves nothing, which is no flip; one neutral word makes it one."""
-    ballot = Ballot.of([0.0, 0.0, 0.0], [[0, 1], [0, 1], [0, 1]], label=1)
+    votes = Votes.of([0.0, 0.0, 0.0], [[0, 1], [0, 1], [0, 1]], label=1)
     first, size = np.array([0, 1, 0]), np.array([1, 1, 2])
-    sentence = Sentence(2, first, size, np.array([0, 1, 2]), ballot, "raw")
-    assert flip_words(sentence).status == "none"
-    neutral = Ballot.of([0.0, 0.0, 0.0], [[0, 1], [0, 0], [0, 1]], label=1)
-    assert flip_words(Sentence(2, first, size, np.array([0, 1, 2]), neutral, "raw")).positions == (0,)
-    sunk = Ballot.of([0.0, 0.0, 0.0], [[0, 1], [0, 1], [0, 1]], 1, 0.0, [0.0, 0.0])
-    assert flip_words(Sentence(2, first, size, np.array([0, 1, 2]), sunk, "raw")).size == 2
+    phrase = Phrase(2, first, size, np.array([0, 1, 2]), votes, "raw")
+    assert flip_words(phrase).status == "none"
+    neutral = Votes.of([0.0, 0.0, 0.0], [[0, 1], [0, 0], [0, 1]], label=1)
+    assert flip_words(Phrase(2, first, size, np.array([0, 1, 2]), neutral, "raw")).indices == (0,)
+    sunk = Votes.of([0.0, 0.0, 0.0], [[0, 1], [0, 1], [0, 1]], 1, 0.0, [0.0, 0.0])
+    assert flip_words(Phrase(2, first, size, np.array([0, 1, 2]), sunk, "raw")).size == 2
 
 
 @pytest.mark.parametrize("counts", ["binary", "log"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_single_words_are_exact_for_any_counts(counts: str, classes: int) -> None:
     for text in texts(90, 60, 1, counts, classes):
-        gone, kept = flip_words(text.sentence), sufficient_words(text.sentence)
+        gone, kept = flip_words(text.phrase), sufficient_words(text.phrase)
         check_flip(text, gone)
         assert gone.status in ("minimum", "none")
         check_sufficient(text, kept)
@@ -93,27 +93,27 @@ def test_single_words_are_exact_for_any_counts(counts: str, classes: int) -> Non
 @pytest.mark.parametrize("counts", ["binary", "log"])
 def test_bounds_enclose_the_truth(n: int, classes: int, counts: str) -> None:
     for text in texts(100 + n, 60, n, counts, classes):
-        check_flip(text, flip_words(text.sentence))
-        check_sufficient(text, sufficient_words(text.sentence))
+        check_flip(text, flip_words(text.phrase))
+        check_sufficient(text, sufficient_words(text.phrase))
 
 
 @pytest.mark.parametrize("counts", ["binary", "log", "raw"])
 def test_the_integer_program_is_exact(counts: str) -> None:
     for text in texts(110, 25, 2, counts, most=6):
-        found = flip_words_exact(text.sentence)
+        found = flip_words_exact(text.phrase)
         check_flip(text, found)
         if found.status != "none":
             assert found.size == text.fewest_flip()
 
 
 @pytest.mark.parametrize("ask", [flip_words, flip_words_exact])
-def test_an_empty_rest_is_never_an_answer(ask: Callable[[Sentence], WordSet]) -> None:
+def test_an_empty_rest_is_never_an_answer(ask: Callable[[Phrase], ProvedSet]) -> None:
     """Masking word 1 would empty the text; the fewest masks that leave the neutral word 1 are two."""
-    ballot = Ballot.of(np.zeros(3), [[0, 2], [0, 2], [0, 0]], label=1)
+    votes = Votes.of(np.zeros(3), [[0, 2], [0, 2], [0, 0]], label=1)
     first, size = np.array([0, 1, 1]), np.array([2, 3, 1])
-    found = ask(Sentence(4, first, size, np.arange(3), ballot, "binary"))
+    found = ask(Phrase(4, first, size, np.arange(3), votes, "binary"))
     assert (found.size, found.status, found.label_after) == (2, "minimum", 0)
-    assert 1 not in found.positions
+    assert 1 not in found.indices
 
 
 def test_moved_shares_stay_below_the_truth() -> None:
@@ -122,19 +122,19 @@ def test_moved_shares_stay_below_the_truth() -> None:
     for counts in ("binary", "log"):
         for _ in range(25):
             text = random_text(rng, 2, counts, most=6)
-            sentence = text.sentence
-            shares = equal_shares(sentence)
+            phrase = text.phrase
+            shares = equal_shares(phrase)
             for _ in range(3):
                 mask = tuple(np.flatnonzero(rng.random(text.length) < 0.5).tolist())
-                shares = moved_shares(sentence, shares, mask, rate=float(rng.uniform(0.3, 1.0)))
-            program = pessimistic(sentence, 0, shares)
-            votes = sentence.votes(0)
+                shares = moved_shares(phrase, shares, mask, rate=float(rng.uniform(0.3, 1.0)))
+            program = pessimistic(phrase, 0, shares)
+            votes = phrase.against(0)
             for kept in text.labels:
                 words = np.array(kept, dtype=bool)
-                inside = sentence.inside(words)
-                left = np.bincount(sentence.token[inside], minlength=sentence.ballot.tokens)
+                inside = phrase.inside(words)
+                left = np.bincount(phrase.token[inside], minlength=phrase.votes.tokens)
                 from_left = np.where(left > 0, 1.0 if counts == "binary" else 1.0 + np.log(np.maximum(left, 1)), 0.0)
-                truth = float(votes[:-1] @ (from_left / sentence.weight) + votes[-1])
+                truth = float(votes[:-1] @ (from_left / phrase.weight) + votes[-1])
                 bound = program.constant + float(program.vote[inside].sum())
                 assert bound <= truth + 1e-9 or program.vote.max() >= 2e12 * program.slack
 
@@ -143,7 +143,7 @@ def test_the_check_of_kept_words_is_sound() -> None:
     """Whatever set of words is proved to fix a label does, against all masks."""
     proved = 0
     for text in texts(112, 60, 2, "binary", most=6):
-        check = _Check.of(text.sentence)
+        check = _Check.of(text.phrase)
         for k in range(1, text.length + 1):
             for words in combinations(range(text.length), k):
                 if check.proves(words):
@@ -154,13 +154,13 @@ def test_the_check_of_kept_words_is_sound() -> None:
 
 def test_a_supporter_with_a_kept_occurrence_counts_in_full() -> None:
     """The same token three times: one kept occurrence is as good as all three."""
-    ballot = Ballot.of([0.0, 0.0], [[0, 3.0], [0, -2.0]], label=1)
+    votes = Votes.of([0.0, 0.0], [[0, 3.0], [0, -2.0]], label=1)
     first, size, token = np.array([0, 3, 6, 2]), np.array([2, 2, 2, 1]), np.array([0, 0, 0, 1])
-    found = sufficient_words(Sentence(8, first, size, token, ballot, "binary"))
-    assert found.positions == (0, 1)
+    found = sufficient_words(Phrase(8, first, size, token, votes, "binary"))
+    assert found.indices == (0, 1)
 
 
-def clique_text(edges: list[tuple[int, int]], g: int, k: int) -> tuple[Sentence, int, int]:
+def clique_text(edges: list[tuple[int, int]], g: int, k: int) -> tuple[Phrase, int, int]:
     """Words "x_v y z_v" and "x_u y z_v" for edges; bigrams x_v y and y z_v vote 1, q votes -(2g - 2k)."""
     m = 2 * len(edges) + 1
     degree = [sum(v in edge for edge in edges) for v in range(g)]
@@ -178,7 +178,7 @@ def clique_text(edges: list[tuple[int, int]], g: int, k: int) -> tuple[Sentence,
     ngrams.append((at, 1, 2 * g))
     values = np.array([[0.0, 1.0]] * (2 * g) + [[0.0, -(2.0 * g - 2 * k)]])
     first, size, token = (np.array(column) for column in zip(*ngrams, strict=True))
-    return Sentence(at + 1, first, size, token, Ballot.of(np.zeros(2 * g + 1), values, label=1), "binary"), d, m
+    return Phrase(at + 1, first, size, token, Votes.of(np.zeros(2 * g + 1), values, label=1), "binary"), d, m
 
 
 @pytest.mark.parametrize(("edges", "inside"), [([], 0), ([(0, 1)], 1), ([(0, 1), (1, 2)], 1)])
@@ -186,13 +186,13 @@ def test_clique_texts(edges: list[tuple[int, int]], inside: int) -> None:
     """The fewest masks are 2kd - Mk - 2 (edges inside the best k vertices): the binary question hides a clique."""
     g = 3
     k = 2
-    sentence, d, m = clique_text(edges, g, k)
+    phrase, d, m = clique_text(edges, g, k)
     fewest = 2 * k * d - m * k - 2 * inside
-    found = flip_words(sentence)
+    found = flip_words(phrase)
     assert found.lower <= fewest <= found.size
     if found.status == "minimum":
         assert found.size == fewest
-    assert sentence.label_after(found.positions) == 0
+    assert phrase.label_after(found.indices) == 0
 
 
 def test_satisfiability_texts() -> None:
@@ -219,14 +219,14 @@ def test_satisfiability_texts() -> None:
         text = Text(10, tuple((f, size, present.index(token)) for f, size, token in ngrams), unit, "binary")
         truth = text.is_sufficient((9,))
         outcomes.add(truth)
-        assert truth or not _Check.of(text.sentence).proves((9,))
+        assert truth or not _Check.of(text.phrase).proves((9,))
         check_sufficient_soundly(text)
     assert outcomes == {True, False}
 
 
 def check_sufficient_soundly(text: Text) -> None:
-    found = sufficient_words(text.sentence)
-    assert text.is_sufficient(found.positions)
+    found = sufficient_words(text.phrase)
+    assert text.is_sufficient(found.indices)
 
 
 def program_of(length: int, ngrams: list[tuple[int, int, float]]) -> RunLengthProgram:
@@ -259,8 +259,8 @@ def test_least_sums_are_not_convex_in_general() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_prices_bound_the_exact_answer(n: int) -> None:
     for text in texts(115 + n, 60, n, "raw"):
-        sentence = text.sentence
-        priced = priced_masks(pessimistic(sentence, 0, equal_shares(sentence)))
+        phrase = text.phrase
+        priced = priced_masks(pessimistic(phrase, 0, equal_shares(phrase)))
         fewest = text.fewest_flip()
         if fewest is not None:
             assert priced.lower <= fewest
@@ -271,16 +271,16 @@ def test_prices_bound_the_exact_answer(n: int) -> None:
 def test_tokens_against_words() -> None:
     for n in (2, 3):
         for text in texts(120 + n, 60, n, "raw"):
-            sentence = text.sentence
-            held = set(sufficient(sentence.ballot).indices)
+            phrase = text.phrase
+            held = set(sufficient(phrase.votes).indices)
             words = {w for f, size, s in text.ngrams if s in held for w in range(f, f + size)}
             if words:
                 assert text.is_sufficient(words)
-            gone = flip_words(sentence)
+            gone = flip_words(phrase)
             if gone.status != "none":
                 per_word = n * (n + 1) // 2
-                assert gone.size * per_word >= flip(sentence.ballot).size > 0
-                assert gone.size * per_word >= flip_occurrences(sentence.ballot, sentence.occurrences).size > 0
+                assert gone.size * per_word >= flip(phrase.votes).size > 0
+                assert gone.size * per_word >= flip_occurrences(phrase.votes, phrase.occurrences).size > 0
 
 
 def test_few_words_can_suffice_where_many_tokens_are_needed() -> None:
@@ -289,9 +289,9 @@ def test_few_words_can_suffice_where_many_tokens_are_needed() -> None:
     ngrams = [(i, 1, i) for i in range(words)] + [(i, 2, words + i) for i in range(words - 1)]
     values = np.array([[0.0, 1.0]] * words + [[0.0, -0.9]] * (words - 1))
     first, size, token = (np.array(column) for column in zip(*ngrams, strict=True))
-    sentence = Sentence(words, first, size, token, Ballot.of(np.zeros(len(token)), values, label=1), "raw")
-    assert sufficient_words(sentence).size == 1
-    assert sufficient(sentence.ballot).size == 8
+    phrase = Phrase(words, first, size, token, Votes.of(np.zeros(len(token)), values, label=1), "raw")
+    assert sufficient_words(phrase).size == 1
+    assert sufficient(phrase.votes).size == 8
 
 
 def test_votes_that_depend_on_the_position() -> None:
@@ -304,7 +304,7 @@ def test_votes_that_depend_on_the_position() -> None:
         unit = document(rng.integers(1, 4, len(spots)).tolist(), b, [Fraction(0), Fraction(1, 2)], 0)
         for counts in ("raw", "binary"):
             text = Text(length, tuple((i, size, s) for s, (i, size) in enumerate(spots)), unit, counts)
-            gone, kept = flip_words(text.sentence), sufficient_words(text.sentence)
+            gone, kept = flip_words(text.phrase), sufficient_words(text.phrase)
             check_flip(text, gone)
             check_sufficient(text, kept)
             assert "bounds" not in (gone.status, kept.status)
@@ -318,19 +318,19 @@ def test_long_texts_come_back_with_bounds(monkeypatch: pytest.MonkeyPatch) -> No
     spots = [(i, size) for size in (1, 2) for i in range(length - size + 1)]
     values = np.stack([np.zeros(len(spots)), rng.normal(size=len(spots)) + 0.3], axis=1)
     first, size = (np.array(column) for column in zip(*spots, strict=True))
-    sentence = Sentence(length, first, size, np.arange(len(spots)), Ballot.of(np.zeros(len(spots)), values, 1), "raw")
-    gone, kept = flip_words(sentence), sufficient_words(sentence)
+    phrase = Phrase(length, first, size, np.arange(len(spots)), Votes.of(np.zeros(len(spots)), values, 1), "raw")
+    gone, kept = flip_words(phrase), sufficient_words(phrase)
     monkeypatch.undo()
-    exact = flip_words(sentence)
+    exact = flip_words(phrase)
     assert gone.lower <= exact.size <= gone.size
-    assert sentence.label_after(gone.positions) == 0
-    assert kept.lower <= sufficient_words(sentence).size <= kept.size
+    assert phrase.label_after(gone.indices) == 0
+    assert kept.lower <= sufficient_words(phrase).size <= kept.size
     assert kept.status in ("subset-minimal", "bounds")
 
 
 def test_a_search_within_a_limit_is_complete() -> None:
     for text in texts(142, 40, 2, "raw"):
-        program = pessimistic(text.sentence, 0, equal_shares(text.sentence))
+        program = pessimistic(text.phrase, 0, equal_shares(text.phrase))
         fewest = text.fewest_sufficient()
         for most in range(text.length + 1):
             found = fewest_kept_words(program, most)
@@ -368,14 +368,14 @@ def test_the_search_for_kept_words_loses_no_candidate(n: int) -> None:
     ],
 )
 def test_refusals(change: dict[str, object], message: str) -> None:
-    ballot = Ballot.of([0.0, 0.0], [[0, 1], [0, 1]], label=1)
+    votes = Votes.of([0.0, 0.0], [[0, 1], [0, 1]], label=1)
     fields: dict[str, object] = {
         "length": 2,
         "first": np.array([0, 1]),
         "size": np.array([1, 1]),
         "token": np.array([0, 1]),
-        "ballot": ballot,
+        "votes": votes,
         "counts": "raw",
     }
     with pytest.raises(ValueError, match=message):
-        Sentence(**{**fields, **change})  # type: ignore[arg-type]
+        Phrase(**{**fields, **change})  # type: ignore[arg-type]

@@ -7,12 +7,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
 from keytokens.text import MASK, Limits, Vocabulary, build
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, character_class
 from keytokens.text.spill import Executor
+from keytokens.text.words import Words, keys_of_slices
 
 letters, ideographs, marks = character_class(LETTERS), character_class(IDEOGRAPHS), character_class(MARKS)
 WORD = re.compile(f"[{letters}][{letters}{marks}]*|[{ideographs}][{marks}]*|[{character_class(SYMBOLS)}{MASK}]|!+|[?]+")
@@ -58,6 +60,17 @@ def ngrams_of(words: Sequence[str], least: int, most: int) -> Counter[tuple[str,
         for i in range(len(words) - n + 1)
         if MASK not in (gram := tuple(words[i : i + n]))
     )
+
+
+def key_of(word: bytes) -> int:
+    """The key of one word."""
+    return int(keys_of_slices(word, np.zeros(1, np.intp), np.array([len(word)]))[0])
+
+
+def spelled(words: Words) -> list[bytes]:
+    """The words that were read, as UTF-8; a mask as its own byte."""
+    ends = words.starts + words.sizes
+    return [words.low[i:j] for i, j in zip(words.starts.tolist(), ends.tolist(), strict=True)]
 
 
 def built(texts: Sequence[str], limits: Limits, run: Executor | None = None) -> tuple[Vocabulary, sparse.csr_matrix]:

@@ -15,9 +15,9 @@ from scipy import sparse
 from keytokens.text import MASK, Limits, Vocabulary, count, ngrams, spans, words
 from keytokens.text.ngrams import Grams, merge_grams
 from keytokens.text.spill import Threads
-from keytokens.text.words import MOST_TEXTS, blocks, key_of
+from keytokens.text.words import MOST_TEXTS, blocks
 
-from .reference import built, hostile_texts, ngrams_of, words_of
+from .reference import built, hostile_texts, key_of, ngrams_of, words_of
 
 LIMITS = [
     Limits((1, 1), (1,)),

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from keytokens.text import MASK, spans
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, character_class
-from keytokens.text.words import MASK_KEY, key_of, keys_of_slices, normalise, read_words
+from keytokens.text.words import MASK_KEY, keys_of_slices, normalise, read_words
 
-from .reference import texts, word_spans, words_of
+from .reference import key_of, spelled, texts, word_spans, words_of
 
 CONFORMANCE = json.loads((Path(__file__).parent / "conformance.json").read_text(encoding="ascii"))
 CASES = CONFORMANCE["cases"]
@@ -28,9 +28,9 @@ SURROGATES = range(0xD800, 0xE000)
 def words_read(*many: str) -> list[list[str]]:
     """The words of each text by the reader of many texts, masks included."""
     read = read_words(many)
-    spelled = [w.decode() if w != b"\xff" else MASK for w in read.spelled(np.arange(len(read.keys)))]
+    words = [w.decode() if w != b"\xff" else MASK for w in spelled(read)]
     assert len(read.ends) == len(many)
-    return [spelled[i:j] for i, j in pairwise([0, *read.ends])]
+    return [words[i:j] for i, j in pairwise([0, *read.ends])]
 
 
 def words_spanned(text: str) -> list[str]:
@@ -183,8 +183,7 @@ def test_ends_count_the_words_of_each_text(many):
     read = read_words(many)
     assert read.ends.tolist() == np.cumsum([len(words_of(text)) for text in many], dtype=int).tolist()
     assert len(read.keys) == len(read.starts) == len(read.sizes) == (read.ends[-1] if many else 0)
-    spelled = read.spelled(np.arange(len(read.keys)))
-    assert read.keys.tolist() == [key_of(word) for word in spelled]
+    assert read.keys.tolist() == [key_of(word) for word in spelled(read)]
 
 
 @pytest.mark.parametrize("many", [[], [""], ["", ""], ["\n"], ["<br />", "\u0301"]])
@@ -192,7 +191,7 @@ def test_no_word_at_all(many):
     read = read_words(many)
     assert len(read.keys) == 0
     assert read.ends.tolist() == [0] * len(many)
-    assert read.spelled(np.arange(0)) == []
+    assert spelled(read) == []
 
 
 def test_only_the_mask_has_its_key():

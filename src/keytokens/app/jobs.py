@@ -145,14 +145,11 @@ class Fit:
         """Fit a model to everything."""
         raise NotImplementedError
 
-    def find_columns(self, table: Table, texts: str) -> tuple[str, str]:
-        """The columns with the texts and the labels, which the watcher hears of."""
+    def tell_columns(self, texts: str) -> None:
+        """Tell the watcher which columns were read."""
         guessed = self.job.text is None or self.job.label is None
-        text, label = self.wanted.of(table)
-        assert label is not None
         named = " (guessed; --text and --label override)" if guessed else ""
-        self.watch.say(f"{texts} from column {text!r}, labels from column {label!r}{named}")
-        return text, label
+        self.watch.say(f"{texts} from column {self.wanted.text!r}, labels from column {self.wanted.label!r}{named}")
 
     def record(self) -> dict[str, Any]:
         """Everything, as plain data for JSON."""
@@ -230,23 +227,24 @@ class _InMemory(Fit):
                 self.texts, self.labels = job.data
             else:
                 table = read_table(job.data, job.format, self.wanted, job.called)
-                text, label = self.find_columns(table, f"{len(table):,} texts")
+                text, label = self.wanted.of(table)
+                assert label is not None
                 self.texts, self.labels = texts_of(table, text), labels_of(table, label)
+                self.tell_columns(f"{len(table):,} texts")
         check_labels("fit", self.labels, len(self.texts))
         self.n_texts = len(self.texts)
         self.classes = Counter(self.labels)
         watch.classes(self.classes)
 
     def score_held_out(self) -> Score | None:
-        self.held = hold_out(self.texts, self.labels, self.job.holdout, self.job.seed, self._fit)
+        self.held = hold_out(self.texts, self.labels, self.job.holdout, self.job.seed, self.fit_all)
         return None if self.held is None else self.held.score
 
-    def fit_all(self) -> KeyTokenClassifier:
-        return self._fit(self.texts[self.job.spared :], self.labels[self.job.spared :])
-
-    def _fit(self, texts: Sequence[str], labels: Sequence[Any]) -> KeyTokenClassifier:
-        """A model of some texts; options are searched for with those that come first here, and then stay."""
+    def fit_all(self, texts: Sequence[str] | None = None, labels: Sequence[Any] | None = None) -> KeyTokenClassifier:
+        """Fit a model to these texts, or to all; options are searched for with the first ones, and then stay."""
         job, options = self.job, self.job.options
+        if texts is None or labels is None:
+            texts, labels = self.texts[job.spared :], self.labels[job.spared :]
         if self.tuned is not None:
             options = self.tuned.options
         elif job.autotune is not None:
@@ -265,7 +263,7 @@ class _InBatches(Fit):
         super().__init__(job, watch)
         assert isinstance(job.data, str)
         self.data, self.partial = job.data, partial
-        self.names: tuple[str, str] | None = None
+        self.told = False
         self.budget = None if job.memory is None else Budget(job.memory, job.options.get("threads") or cores())
         self.identity = self._identity()
         told = {name: value for name, value in job.options.items() if name != "threads"}
@@ -329,8 +327,12 @@ class _InBatches(Fit):
             self.budget.longest.clear()
         tables = read_batches(self.data, self.job.format, self.wanted)
         for table in self.watch.counted(tables, "scoring" if held else "reading"):
-            self.names = self.names or self.find_columns(table, "texts")
-            texts, labels = texts_of(table, self.names[0]), given_labels(table, self.names[1])
+            text, label = self.wanted.of(table)
+            assert label is not None
+            if not self.told:
+                self.tell_columns("texts")
+                self.told = True
+            texts, labels = texts_of(table, text), given_labels(table, label)
             out = is_held_out(self.n_texts, len(table), share, self.job.seed)
             self.n_texts += len(table)
             found.update(labels)

@@ -8,7 +8,6 @@ import math
 import mmap
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +43,11 @@ def keep_freed_memory(size: int = _KEPT) -> None:
 
 
 class MappedArray:
-    """An array in a file: larger than memory, read where it is needed, and let go after use.
+    """An array in a file of its own: larger than memory, read where it is needed, and let go after use."""
 
-    Without a name the file goes with the process, however that ends.
-    """
-
-    def __init__(self, length: int, dtype: Any, folder: Path, name: str | None = None) -> None:
+    def __init__(self, length: int, dtype: Any, folder: Path, name: str) -> None:
         size = max(1, length * np.dtype(dtype).itemsize)
-        with tempfile.TemporaryFile(dir=folder) if name is None else open(folder / name, "w+b") as file:
+        with open(folder / name, "w+b") as file:
             file.truncate(size)
             self._map = mmap.mmap(file.fileno(), size)
         self.array: NDArray[Any] = np.frombuffer(self._map, dtype, length)

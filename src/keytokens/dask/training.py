@@ -18,7 +18,7 @@ from ..model.attention import Parameters
 from ..model.blocks import Block, Float, block_bounds
 from ..model.losses import Labels
 from ..model.weighting import WEIGHTINGS
-from ..text.matrix import Rows, stacked
+from ..text.matrix import Rows, parts_of, stacked
 from ..text.ngrams import Built
 from ..training.fit import TrainingSet, means_of
 from .cluster import LOST, Cluster
@@ -136,17 +136,12 @@ def training_set(
     sizes = cluster.gather(cluster.run_each(_sizes, built.rows))
     pointer = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
     bounds = block_bounds(pointer)
-    starts = np.cumsum([0, *map(len, sizes)]).tolist()
     n_tokens = len(built.vocabulary)
     narrow = y.astype(np.min_scalar_type(n_classes))
     held: list[Future] = []
     for first, last in pairwise(bounds):
         at = len(held) / (len(bounds) - 1)
-        parts = [
-            (shard, max(first, begin) - begin, min(last, end) - begin)
-            for shard, (begin, end) in zip(built.rows, pairwise(starts), strict=True)
-            if max(first, begin) < min(last, end)
-        ]
+        parts = [(built.rows[number], *span) for number, *span in parts_of([*map(len, sizes)], first, last)]
         own_y, own_weight = (_sent(cluster, array[first:last], at) for array in (narrow, weight))
         held.append(cluster.run(_block, parts, n_tokens, counts, own_y, own_weight, at=at))
     ends = bounds[1:-1]
@@ -196,16 +191,6 @@ def _sizes(shard: Sequence[Rows]) -> NDArray[np.int32]:
     return np.concatenate([np.empty(0, np.int32), *(rows.sizes for rows in shard)])
 
 
-def _between(shard: Sequence[Rows], first: int, last: int) -> Iterator[Rows]:
-    """Texts first .. last - 1 of a shard."""
-    begin = 0
-    for rows in shard:
-        size = len(rows.sizes)
-        if first < begin + size and begin < last:
-            yield rows.between(max(first - begin, 0), min(last - begin, size))
-        begin += size
-
-
 def _block(
     parts: Sequence[tuple[Sequence[Rows], int, int]],
     n_tokens: int,
@@ -214,8 +199,12 @@ def _block(
     weight: Sequence[Any],
 ) -> Held:
     """One block of the texts first .. last - 1 of each shard."""
-    rows = [each for part in parts for each in _between(*part)]
-    matrix, _ = stacked(rows, n_tokens, WEIGHTINGS[counts])
+    rows = [
+        (shard[number], i, j)
+        for shard, first, last in parts
+        for number, i, j in parts_of([len(own.sizes) for own in shard], first, last)
+    ]
+    matrix = stacked(rows, n_tokens, WEIGHTINGS[counts])
     return Block.of(matrix), np.concatenate(y).astype(np.intp), np.concatenate(weight)
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..base.checks import check_texts
-from ..explain.documents import Together
+from ..explain.documents import Documents
+from ..explain.prediction import Later
 from ..explain.text import Explanation
 from ..model.attention import Parameters, scores
 from ..model.blocks import Float
@@ -41,13 +42,13 @@ def explain_texts(
 ) -> list[Explanation]:
     """Read the texts as `predict` does and put what the model says of each token into one record a text."""
     order = sorted(range(len(texts)), key=lambda i: not texts[i].isascii())  # plain ones first: see `_places`
-    together = _read([texts[i] for i in order], vocabulary, theta, classes, counts)
+    documents = _read([texts[i] for i in order], vocabulary, theta, classes, counts)
     place = sorted(range(len(texts)), key=order.__getitem__)
-    return [Explanation.among(together, k) for k in place]
+    return [Explanation(documents, k) for k in place]
 
 
 @dataclass(frozen=True, eq=False)
-class _Uses:
+class Located:
     """The known n-grams of some texts in text order, shorter ones first, and the tokens of each text.
 
     Tokens are numbered through all texts, in the order in which they first occur. `by_column` are the same tokens with
@@ -65,7 +66,7 @@ class _Uses:
     token_ends: NDArray[np.intp]  # (n + 1,) tokens up to the end of each text
 
     @classmethod
-    def of(cls, words: Words, vocabulary: Vocabulary) -> _Uses:
+    def of(cls, words: Words, vocabulary: Vocabulary) -> Located:
         grid = vocabulary.grid(words)
         columns = grid.ravel()
         place = (columns >= 0).nonzero()[0]
@@ -121,22 +122,22 @@ def _grouped(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.intp], NDA
 
 def _read(
     texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
-) -> Together:
+) -> Documents:
     words = read_words(texts)
-    uses = _Uses.of(words, vocabulary)
+    uses = Located.of(words, vocabulary)
     column = uses.column
     weight = WEIGHTINGS[counts](uses.occurrences)
     # f as `predict` computes it, to the bit: the same matrix
     C = copy(_no_entries(len(texts), len(vocabulary)))
     C.data, C.indices, C.indptr = weight[uses.by_column], column[uses.by_column], uses.token_ends.astype(np.int32)
     F = scores(C, theta)
-    return Together(
+    return Documents(
         texts=texts,
         words=_places(texts, words),
         first=uses.first,
         size=uses.size,
         token=uses.token,
-        spelled=lambda tokens: vocabulary.names(column[tokens]),
+        names=Later(len(column), functools.partial(vocabulary.names, column)),
         log_weight=np.log(weight) + theta.a.take(column),
         values=_by_class(theta.B.take(column, axis=1) + theta.c[:, None]).T,
         occurrences=uses.occurrences,

@@ -1,7 +1,7 @@
 """A fit to more texts than the memory holds: one pass over them, everything else from files in a folder.
 
     texts   -> words, n-grams, rows         in files without a name, gone when the process is
-            -> indices, data                the counts, mapped; training reads them block by block
+            -> indices, data, begins        the counts, mapped; training reads them block by block
     labels, vocabulary                      in memory, and in the folder for a run that goes on after an interruption
 
 The vocabulary and the vectors of training have to be in memory, and so have some numbers for each text and class. The
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,10 @@ from ..base.checks import Seen, check_labels, check_texts, listed_labels
 from ..base.errors import InputError, refusal
 from ..base.files import write_whole
 from ..base.memory import MappedArray
-from ..model.blocks import Block, block_bounds, each_block, made_of
+from ..model.blocks import Block, block_bounds, made_of
 from ..model.weighting import WEIGHTINGS
 from ..text.allowance import ANYTHING, Allowance
-from ..text.ngrams import Limits, build
+from ..text.ngrams import Built, Limits, build
 from ..text.spill import Threads
 from ..text.vocabulary import Level, Vocabulary
 from ..training.lbfgs import LBFGSState
@@ -55,7 +55,8 @@ _A_CHARACTER = 18  # bytes, while a text is read: its line in the file, its word
 _ANSWERED = 40  # bytes of a character, while a model answers: its n-grams too
 _EVERY = 5.0  # seconds between two states on the disk
 _COUNTS, _STATE = "counts.json", "state.safetensors"
-_LARGE = ("gathered.safetensors", "indices", "data", "begins")  # what the counts are, beside their record
+_FILES, _KINDS = ("indices", "data", "begins"), (np.int32, np.float32, np.int32)  # of the counts, block by block
+_LARGE = ("gathered.safetensors", *_FILES)  # what the counts are, beside their record
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +74,19 @@ class Gathered:
 class Filed:
     """Blocks of counts, one after the other, in three files: documents, amounts, and where each token begins."""
 
-    files: tuple[MappedArray, MappedArray, MappedArray]
+    files: tuple[MappedArray, ...]
     sizes: list[tuple[int, int]]  # of each block: documents, entries
     n_tokens: int
 
     @classmethod
-    def of(cls, rows: sparse.csr_matrix, files: tuple[MappedArray, MappedArray], folder: Path) -> Filed:
-        """From documents as rows, whose arrays are these two files; they are written over."""
-        n_blocks = len(block_bounds(rows.indptr)) - 1
-        begins = MappedArray(n_blocks * (rows.shape[1] + 1), np.int32, folder, "begins")
-        filed = cls((*files, begins), [], rows.shape[1])
-        for made in each_block(rows):
+    def of(cls, built: Built, counts: str, folder: Path) -> Filed:
+        """Write the counts of texts, weighed, to files in a folder."""
+        pointer = np.concatenate([[0], *built.sizes]).cumsum(dtype=np.int64)
+        spans, n_tokens = list(pairwise(block_bounds(pointer))), len(built.vocabulary)
+        lengths = int(pointer[-1]), int(pointer[-1]), len(spans) * (n_tokens + 1)
+        filed = cls(tuple(map(MappedArray, lengths, _KINDS, [folder] * 3, _FILES)), [], n_tokens)
+        for span in spans:
+            made = Block.of(built.matrix(WEIGHTINGS[counts], *span))
             filed.sizes.append((len(made), len(made.tokens.indices)))
             own = filed.block(len(filed.sizes) - 1)
             own.tokens.indices[:] = made.tokens.indices
@@ -95,12 +98,10 @@ class Filed:
     @classmethod
     def opened(cls, folder: Path, sizes: list[tuple[int, int]], n_tokens: int) -> Filed:
         """From files that are there; ValueError where they do not hold the counts of documents."""
-        lengths = (sum(n for _, n in sizes), len(sizes) * (n_tokens + 1))
-        indices, data, begins = (
-            MappedArray.opened(folder / name, dtype, lengths[name == "begins"])
-            for name, dtype in (("indices", np.int32), ("data", np.float32), ("begins", np.int32))
+        lengths = [sum(n for _, n in sizes)] * 2 + [len(sizes) * (n_tokens + 1)]
+        filed = cls(
+            tuple(map(MappedArray.opened, [folder / name for name in _FILES], _KINDS, lengths)), sizes, n_tokens
         )
-        filed = cls((indices, data, begins), sizes, n_tokens)
         for block in filed.blocks():  # products do not look: a wrong number would read anything
             counts, (documents, entries) = block.tokens, (len(block), len(block.tokens.indices))
             if counts.indptr[0] != 0 or counts.indptr[-1] != entries or np.diff(counts.indptr).min(initial=0) < 0:
@@ -275,18 +276,13 @@ def gather(
                 budget.read(listed)
             yield from listed
 
-    def room(length: int, dtype: Any) -> MappedArray:
-        return MappedArray(length, dtype, place.folder, "indices" if dtype is np.int32 else "data")
-
     built = build(texts(), limits, Threads(threads, place.folder), budget or ANYTHING)
-    matrix, rooms = built.in_rooms(WEIGHTINGS[counts], room)
     if not len(built.vocabulary):
         cure = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
-    filed = Filed.of(matrix, rooms, place.folder)
-    return Gathered(
-        built.vocabulary, filed, *codes_of("fit_batches", coded, relabel), None if budget is None else budget.dropped
-    )
+    filed = Filed.of(built, counts, place.folder)
+    classes, y = codes_of("fit_batches", coded, relabel)
+    return Gathered(built.vocabulary, filed, classes, y, None if budget is None else budget.dropped)
 
 
 def sealed(record: dict[str, Any]) -> bytes:

@@ -152,23 +152,24 @@ def autotune(
     listed = check_texts("autotune", texts)
     y = check_labels("autotune", labels, len(listed))
     weight = start._sample_weight(sample_weight, len(listed))
-    watch = Stopwatch(seconds, clock())
+    begin = clock()
+    deadline = begin + seconds
     space = Space.around(fixed, sum(map(len, listed)))
     options = {name: value for name, value in usual.items() if name in {*space.names, *fixed}}
     data = Data.of(listed, y, weight, space.limits(start._limits()), start._threads, round(1 / validation), seed)
     with _bar(verbose, metric) as tick:
-        race = Race(data, metric, watch, data.probabilities, ahead=0 if max_bytes is None else 3)
+        race = Race(data, metric, deadline, data.probabilities, ahead=0 if max_bytes is None else 3)
         race.run(options, space.moves(options, np.random.default_rng(seed)), tick)
         trials, best = race.trials, race.best
         if max_bytes is not None:
-            finals = Race(data.last_stage(), metric, watch, data.when_small(listed, max_bytes))
+            finals = Race(data.last_stage(), metric, deadline, data.when_small(listed, max_bytes))
             finals.run(best.options, space.finalists(options, best.options), tick)
             trials, best = [*trials, *finals.trials], finals.best
     model = KeyTokenClassifier().set_params(**best.options).fit(listed, y, weight)
     if max_bytes is not None:
         model = model.compressed(max_bytes)
     score, error = best.trial.score, best.trial.standard_error
-    return Tuned(model, best.options, metric, score, error, tuple(trials), watch.passed())
+    return Tuned(model, best.options, metric, score, error, tuple(trials), clock() - begin)
 
 
 def _check(seconds: Any, max_bytes: Any, metric: Any, validation: Any, seed: Any) -> None:
@@ -434,22 +435,13 @@ class Run:
         return self.trial.seconds / len(self.said)
 
 
-@dataclass(frozen=True)
-class Stopwatch:
-    limit: float
-    begin: float
-
-    def passed(self) -> float:
-        return clock() - self.begin
-
-
 class Race:
     """Trials against the best so far, stage by stage, while there is time for them and for the last fit."""
 
     def __init__(
-        self, data: Data, metric: str, watch: Stopwatch, judge: Callable[[Options, Stage], Float], ahead: int = 0
+        self, data: Data, metric: str, deadline: float, judge: Callable[[Options, Stage], Float], ahead: int = 0
     ) -> None:
-        self.data, self.metric, self.watch, self.judge, self.ahead = data, metric, watch, judge, ahead
+        self.data, self.metric, self.deadline, self.judge, self.ahead = data, metric, deadline, judge, ahead
         self.trials: list[Trial] = []
         self.best: Run
 
@@ -492,7 +484,7 @@ class Race:
         """Whether there is time for one more stage at this pace, for the last fit and for what else is ahead."""
         count = self.data.seconds
         refit = 1.25 * (count + pace * len(self.data.y) / len(self.data.stages[-1].train))
-        return self.watch.passed() + pace + refit + 2 * self.ahead * (count + pace) < self.watch.limit
+        return clock() + pace + refit + 2 * self.ahead * (count + pace) < self.deadline
 
     def leads(self, said: list[Float], rival: list[Float]) -> bool:
         """Whether the gain exceeds a bar that rises from -1 to 1 paired standard errors up to the last stage."""

@@ -5,14 +5,15 @@
 
 from .bag import BagCertificate, BagExplanation, Instance, InstanceSet
 from .certificate import Proof
+from .documents import Documents
 from .record import Explained
-from .text import Certificate, Document, Explanation, FormalItem, FormalSet, KeyToken, TokenUse, TokenUses
+from .text import Certificate, Explanation, FormalItem, FormalSet, KeyToken, TokenUse, TokenUses
 
 __all__ = [
     "BagCertificate",
     "BagExplanation",
     "Certificate",
-    "Document",
+    "Documents",
     "Explained",
     "Explanation",
     "FormalItem",

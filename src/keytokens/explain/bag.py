@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from ..model.attention import holding_half, shares
 from ..model.losses import probabilities
-from ..proof.tokens import TokenSet
-from ..proof.votes import Ballot
+from ..proof.tokens import ProvedSet
+from ..proof.votes import Votes
 from .certificate import Proof, said
-from .prediction import Prediction, ProvedSet
+from .prediction import ItemSet, Prediction
 from .record import Explained
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Instance:
     selected: bool  # among the fewest that hold half of the attention
 
 
-class InstanceSet(ProvedSet[int]):
+class InstanceSet(ItemSet[int]):
     """The instances of a formal set, as their indices in the bag."""
 
     @property
@@ -46,7 +46,7 @@ class InstanceSet(ProvedSet[int]):
         return tuple(self.items)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"indices": list(self.items), **self._proved()}
+        return {"indices": list(self.items), **self._facts()}
 
 
 class BagCertificate(Proof):
@@ -96,13 +96,12 @@ class BagExplanation(Explained):
         return tuple(Instance(*row) for row in rows)
 
     @functools.cached_property
-    def _ballot(self) -> Ballot | None:
-        return None if self.values is None else Ballot.of(self.log_weight, self.values, self.prediction.winner)
+    def _votes(self) -> Sequence[Votes]:
+        return () if self.values is None else (Votes.of(self.log_weight, self.values, self.prediction.winner),)
 
-    def _named(self, found: TokenSet) -> InstanceSet:
+    def _named(self, found: ProvedSet) -> InstanceSet:
         after = self.prediction.name(found.label_after)
-        unit = BagCertificate.unit
-        return InstanceSet(found.indices, found.size, found.lower, found.status, unit, found.tight, after)
+        return InstanceSet(found.indices, BagCertificate.unit, found, after)
 
     @property
     def sufficient(self) -> InstanceSet:
@@ -118,8 +117,7 @@ class BagExplanation(Explained):
     def certificate(self) -> BagCertificate:
         """What is proved of this prediction."""
         silent = "" if self.formal else said("not linear", {})
-        votes = () if self._ballot is None else (self._ballot,)
-        return BagCertificate(self.prediction, votes, *self._sets, len(self.log_weight), False, silent)
+        return BagCertificate(self.prediction, self._votes, *self._sets, len(self.log_weight), False, silent)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain data for JSON."""

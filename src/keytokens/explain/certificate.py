@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from .. import proof as proofs
 from ..model.attention import shares
 from ..proof import ranges
-from ..proof.tokens import TokenSet
-from ..proof.votes import Ballot
+from ..proof.tokens import ProvedSet
+from ..proof.votes import Votes
 from .prediction import Prediction
 
 DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted items the range of the probability is given
@@ -43,9 +43,9 @@ class Proof:
     """
 
     prediction: Prediction
-    votes: Sequence[Ballot]  # one; none: the score is no weighted mean, so items have no votes
-    kept: TokenSet  # the sufficient set
-    gone: TokenSet  # the flip set
+    _votes: Sequence[Votes]  # one; none: the score is no weighted mean, so items have no votes
+    kept: ProvedSet  # the sufficient set
+    gone: ProvedSet  # the flip set
     items: int  # how many there are
     has_sink: bool  # something votes that cannot be deleted
     silent: str = ""  # why nothing is proved, if so
@@ -82,26 +82,26 @@ class Proof:
         return len(self.prediction.classes) == 2
 
     @property
-    def ballot(self) -> Ballot | None:
-        """How each item votes."""
-        return self.votes[0] if len(self.votes) else None
+    def votes(self) -> Votes | None:
+        """How each item votes; None where the score is no weighted mean."""
+        return self._votes[0] if len(self._votes) else None
 
     @property
-    def _proved(self) -> Ballot | None:
+    def _proved(self) -> Votes | None:
         """The votes, where something is proved of them."""
-        return None if self.silent else self.ballot
+        return None if self.silent else self.votes
 
     @functools.cached_property
     def _added(self) -> NDArray[Any]:
         """(T + 1, R) what each item, and last the sink, adds to the margin over each rival."""
-        if self.ballot is None:
+        if self.votes is None:
             return np.zeros((0, 0))
-        Q = shares(np.append(self.ballot.log_weight, self.ballot.sink_log_weight))
-        return Q[:, None] * np.vstack([self.ballot.margin, self.ballot.sink_margin])
+        Q = shares(np.append(self.votes.log_weight, self.votes.sink_log_weight))
+        return Q[:, None] * np.vstack([self.votes.margin, self.votes.sink_margin])
 
-    def _by_rival(self, votes: NDArray[Any]) -> dict[Any, float]:
-        rivals = [] if self.ballot is None else self.ballot.rivals.tolist()
-        return dict(zip(map(self.prediction.name, rivals), votes.sum(axis=0).tolist(), strict=True))
+    def _by_rival(self, added: NDArray[Any]) -> dict[Any, float]:
+        rivals = [] if self.votes is None else self.votes.rivals.tolist()
+        return dict(zip(map(self.prediction.name, rivals), added.sum(axis=0).tolist(), strict=True))
 
     @property
     def support(self) -> dict[Any, float]:

@@ -1,9 +1,4 @@
-"""A sequence whose length is known and whose items are made when somebody looks at one.
-
-A formal set as it is shown: its items, and what is proved of its size.
-
-What the model says of one input, whatever the input is.
-"""
+"""What every record is made of: the prediction, sets of items, and sequences that are made when they are read."""
 
 from __future__ import annotations
 
@@ -14,6 +9,8 @@ from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..proof.tokens import ProvedSet
 
 Item = TypeVar("Item")
 
@@ -64,16 +61,32 @@ class Later(Sequence[Item]):
 
 
 @dataclass(frozen=True)
-class ProvedSet(Sequence[Item], Generic[Item]):
+class ItemSet(Sequence[Item], Generic[Item]):
     """The items of a formal set, most decisive first (words: in text order), and what is proved of its size."""
 
     items: Sequence[Item]  # of a text: made when one is read
-    size: int
-    lower: int  # no smaller set than this does the same
-    status: str  # "minimum", "subset-minimal", "bounds" (between lower and size) or "none"
     unit: str  # "tokens", "words" or "instances"
-    tight: bool = False  # holds to rounding
+    proved: ProvedSet
     label_after: Any = None  # flips: what `predict` says of the rest
+
+    @property
+    def size(self) -> int:
+        return self.proved.size
+
+    @property
+    def lower(self) -> int:
+        """No smaller set than this does the same."""
+        return self.proved.lower
+
+    @property
+    def status(self) -> str:
+        """One of "minimum", "subset-minimal", "bounds" (between lower and size) and "none"."""
+        return self.proved.status
+
+    @property
+    def tight(self) -> bool:
+        """Whether it holds to rounding."""
+        return self.proved.tight
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
@@ -85,15 +98,9 @@ class ProvedSet(Sequence[Item], Generic[Item]):
     def __len__(self) -> int:
         return len(self.items)
 
-    def _proved(self) -> dict[str, Any]:
-        return {
-            "size": self.size,
-            "lower": self.lower,
-            "status": self.status,
-            "unit": self.unit,
-            "tight": self.tight,
-            "label_after": self.label_after,
-        }
+    def _facts(self) -> dict[str, Any]:
+        names = ("size", "lower", "status", "unit", "tight", "label_after")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import proof as proofs
 from ..base.files import write_whole
-from ..proof.tokens import NOTHING, TokenSet
-from ..proof.votes import Ballot
+from ..proof.tokens import NOTHING, ProvedSet
+from ..proof.votes import Votes
 from .certificate import Proof
 from .prediction import Prediction
 
@@ -37,15 +38,15 @@ class Explained(ABC):
 
     @property
     @abstractmethod
-    def _ballot(self) -> Ballot | None:
-        """How each item votes; None where the score is no weighted mean."""
+    def _votes(self) -> Sequence[Votes]:
+        """How each item votes; one, or none where the score is no weighted mean."""
 
     @functools.cached_property
-    def _sets(self) -> tuple[TokenSet, TokenSet]:
+    def _sets(self) -> tuple[ProvedSet, ProvedSet]:
         """The sufficient set and the flip set, as indices."""
-        if self._ballot is None or not self._ballot.tokens:
+        if not len(self._votes) or not self._votes[0].tokens:
             return NOTHING, NOTHING
-        return proofs.sufficient(self._ballot), proofs.flip(self._ballot)
+        return proofs.sufficient(self._votes[0]), proofs.flip(self._votes[0])
 
     @property
     def label(self) -> Any:

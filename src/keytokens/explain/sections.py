@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .bag import BagExplanation, InstanceSet
+from .certificate import said
 from .format import Record, at_least, at_most, figure, instance_name, label_name, probability, quoted, sides, signed
 from .text import Explanation, FormalSet, KeyToken
 
@@ -105,7 +106,7 @@ def formal_sets(e: Record) -> list[Section]:
     found = [_sufficient(e, e.sufficient, c.items), _flip(e, e.flip, c.items)]
     if isinstance(e, BagExplanation):
         return found
-    words = len(e.document.words)
+    words = len(e.words)
     if words > MOST_WORDS:
         return [*found, *(_left_out(name) for name in ("Sufficient words", "Flip words"))]
     return [*found, _sufficient(e, e.sufficient_words, words), _flip(e, e.flip_words, words)]
@@ -126,9 +127,8 @@ def _flip(e: Record, found: FormalSet | InstanceSet, total: int) -> Section:
     words = found.unit == "words"
     size, does = size_of(found, total), ""
     if found.status == "none":
-        votes = e.certificate.ballot
-        where = "" if votes is None or votes.has_sink else f" that leaves {e.certificate.leaves}"
-        size = f"There is none: no {'masking of words' if words else 'deletion'}{where} changes the label."
+        facts = {"doing": "masking of words" if words else "deletion", "rest": e.certificate.leaves}
+        size = said("set none, sink" if e.certificate.has_sink else "set none", facts)
     elif found.items:
         these = f"{'Masking' if words else 'Deleting'} {'it' if found.size == 1 else 'them'}"
         does = f"{these} makes the label {quoted(found.label_after)}."
@@ -155,20 +155,13 @@ def _formal_set(e: Record, title: str, found: FormalSet | InstanceSet, size: str
 
 def size_of(found: FormalSet | InstanceSet, total: int) -> str:
     """How large a set is, and what is proved of that."""
-    one = found.unit[:-1]
-    many = f"{found.size:,} of {total:,} {found.unit if total != 1 else one}"
-    if found.items:
-        said = many + {
-            "minimum": ", proved to be the fewest.",
-            "subset-minimal": f"; none can be left out, and fewer than {found.lower:,} never do.",
-            "bounds": f", verified; the fewest are at least {found.lower:,}.",
-        }.get(found.status, ".")
-    elif found.status == "bounds":
-        said = f"None was found; if there is one, it has at least {found.lower:,} {found.unit}."
-    else:
-        said = f"Empty: the label is fixed without any {one}."
-    rounding = " To rounding: a comparison hangs on a relative difference below 1e-12." if found.tight else ""
-    return said + rounding
+    unit = found.unit[:-1]
+    items = f"{total:,} {found.unit if total != 1 else unit}"
+    lower = f"{found.lower:,}" + ("" if found.items else f" {found.unit}")
+    missing = "not found" if found.status == "bounds" else "empty"
+    facts = {"unit": unit, "size": f"{found.size:,}", "items": items, "lower": lower}
+    says = said(f"set {found.status if found.items else missing}", facts)
+    return f"{says} {said('tight', {})}" if found.tight else says
 
 
 # --- contributions

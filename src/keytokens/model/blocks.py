@@ -12,7 +12,7 @@ threads, and of workers that hold some blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -105,13 +105,7 @@ class Block:
 
 def blocks_of(counts: sparse.csr_matrix) -> list[Block]:
     """A matrix in consecutive blocks of documents with about BLOCK entries each."""
-    return list(each_block(counts))
-
-
-def each_block(counts: sparse.csr_matrix) -> Iterator[Block]:
-    """`blocks_of`, one after the other: all of them may be more than fits in memory."""
-    for span in pairwise(block_bounds(counts.indptr)):
-        yield Block.of(_cut(counts, *span))
+    return [Block.of(_cut(counts, *span)) for span in pairwise(block_bounds(counts.indptr))]
 
 
 def block_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 
 from ..base.errors import refusal
 from ..model.weighting import weighting
-from .tokens import NOTHING, TokenSet, flip, sufficient
-from .votes import Ballot, Duel, FloatArray, IntArray, beats, label_of, near
+from .tokens import NOTHING, ProvedSet, flip, sufficient
+from .votes import FloatArray, IntArray, Pair, Votes, beats, label_of, near
 
 
 def steps(count: int, counts: str) -> FloatArray:
@@ -28,80 +28,80 @@ def steps(count: int, counts: str) -> FloatArray:
     return np.diff(weighting(counts)(np.arange(count + 1)))
 
 
-def itemised(ballot: Ballot, occurrences: IntArray, counts: str) -> tuple[Ballot, IntArray]:
+def itemised(votes: Votes, occurrences: IntArray, counts: str) -> tuple[Votes, IntArray]:
     """One item per occurrence that adds weight, and the token of each item."""
-    _check(ballot, occurrences)
+    _check(votes, occurrences)
     index = np.arange(len(occurrences)).repeat(occurrences)
     before = np.arange(len(index)) - (occurrences.cumsum() - occurrences)[index]  # occurrences of the same token
     phi = weighting(counts)
     step = phi(before + 1) - phi(before)
     index, step = index[step > 0], step[step > 0]
-    unit = ballot.log_weight - np.log(phi(occurrences))
-    return ballot.reweighted(unit[index] + np.log(step), ballot.margin[index]), index
+    unit = votes.log_weight - np.log(phi(occurrences))
+    return votes.reweighted(unit[index] + np.log(step), votes.margin[index]), index
 
 
-def sufficient_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: str = "raw") -> TokenSet:
+def sufficient_occurrences(votes: Votes, occurrences: ArrayLike, counts: str = "raw") -> ProvedSet:
     """Fewest occurrences that fix the label; `indices` names the token of each, one entry an occurrence.
 
     Tokens of votes 3 (once), 2 (twice) against 3.5: one token, but two occurrences.
 
-    >>> votes = Ballot.of(np.log([1.0, 2.0, 1.0]), [[0, 3.0], [0, 2.0], [0, -3.5]], label=1)
+    >>> votes = Votes.of(np.log([1.0, 2.0, 1.0]), [[0, 3.0], [0, 2.0], [0, -3.5]], label=1)
     >>> sufficient(votes).indices, sufficient_occurrences(votes, [1, 2, 1]).indices
     ((1,), (0, 1))
     """
-    items, token = itemised(ballot, np.asarray(occurrences, dtype=np.intp), counts)
+    items, token = itemised(votes, np.asarray(occurrences, dtype=np.intp), counts)
     found = sufficient(items)
     return replace(found, indices=tuple(int(token[i]) for i in found.indices))
 
 
-def flip_occurrences(ballot: Ballot, occurrences: ArrayLike, counts: str = "raw") -> TokenSet:
+def flip_occurrences(votes: Votes, occurrences: ArrayLike, counts: str = "raw") -> ProvedSet:
     """Fewest occurrences whose deletion changes the label; `indices` names the token of each."""
     occurrences = np.asarray(occurrences, dtype=np.intp)
     if weighting(counts).additive:
-        items, token = itemised(ballot, occurrences, counts)
+        items, token = itemised(votes, occurrences, counts)
         found = flip(items)
         return replace(found, indices=tuple(int(token[i]) for i in found.indices))
-    _check(ballot, occurrences)
-    best: TokenSet = NOTHING
-    for votes in ballot.duels:
-        one = _fewest_removed(votes, occurrences, counts)
+    _check(votes, occurrences)
+    best: ProvedSet = NOTHING
+    for pair in votes.pairs:
+        one = _fewest_removed(pair, occurrences, counts)
         if one is not None and (best.status == "none" or one.size < best.size):
             best = one
     if best.status == "none":
         return NOTHING
-    left = occurrences - np.bincount(np.array(best.indices, dtype=np.intp), minlength=ballot.tokens)
-    return replace(best, label_after=label_of(recounted(ballot, occurrences, left, counts)))
+    left = occurrences - np.bincount(np.array(best.indices, dtype=np.intp), minlength=votes.tokens)
+    return replace(best, label_after=label_of(recounted(votes, occurrences, left, counts)))
 
 
-def recounted(ballot: Ballot, occurrences: IntArray, left: IntArray, counts: str) -> Ballot:
+def recounted(votes: Votes, occurrences: IntArray, left: IntArray, counts: str) -> Votes:
     """The document in which `left` of the occurrences of each token are left."""
     phi, stays = weighting(counts), np.flatnonzero(left > 0)
     shift = np.log(phi(left[stays])) - np.log(phi(occurrences[stays]))
-    return ballot.reweighted(ballot.log_weight[stays] + shift, ballot.margin[stays])
+    return votes.reweighted(votes.log_weight[stays] + shift, votes.margin[stays])
 
 
-def _fewest_removed(votes: Duel, occurrences: IntArray, counts: str) -> TokenSet | None:
+def _fewest_removed(pair: Pair, occurrences: IntArray, counts: str) -> ProvedSet | None:
     """Knapsack: left[m] = least support that m deletions can leave, over the supporters one by one.
 
     Sums of what is left, never of what is gone: nothing is subtracted. Opponents are never deleted. Only if every
     token is a supporter can a deletion of all of them leave nothing, and then no flip exists, for fewer deletions
     leave some support.
     """
-    if len(votes.order) == votes.tokens and not votes.may_empty:
+    if len(pair.order) == pair.tokens and not pair.may_empty:
         return None
-    limit = int(occurrences[votes.order].sum())
+    limit = int(occurrences[pair.order].sum())
     left = np.full(limit + 1, math.inf)
-    left[0] = votes.given
+    left[0] = pair.given
     choices = []
-    for s, vote in zip(votes.order.tolist(), votes.support.tolist(), strict=True):
+    for s, vote in zip(pair.order.tolist(), pair.support.tolist(), strict=True):
         left, choice = _one_more(left, vote * _remaining(int(occurrences[s]), counts))
         choices.append(choice)
-    lost = np.flatnonzero(~beats(left[1:], votes.against, votes.strict)) + 1
+    lost = np.flatnonzero(~beats(left[1:], pair.against, pair.strict)) + 1
     if not len(lost):
         return None
     m = int(lost[0])
-    tight = near(float(left[m]), votes.against) or near(float(left[m - 1]), votes.against)
-    return TokenSet(_traced(choices, votes.order, m), m, m, "minimum", tight)
+    tight = near(float(left[m]), pair.against) or near(float(left[m - 1]), pair.against)
+    return ProvedSet(_traced(choices, pair.order, m), m, "minimum", tight)
 
 
 def _remaining(count: int, counts: str) -> FloatArray:
@@ -129,6 +129,6 @@ def _traced(choices: Sequence[IntArray], order: IntArray, m: int) -> tuple[int, 
     return tuple(reversed(taken))
 
 
-def _check(ballot: Ballot, occurrences: IntArray) -> None:
-    if occurrences.shape != (ballot.tokens,) or (occurrences < 1).any():
+def _check(votes: Votes, occurrences: IntArray) -> None:
+    if occurrences.shape != (votes.tokens,) or (occurrences < 1).any():
         raise refusal("occurrences", "occurrences", "be a positive integer per token", occurrences.tolist())

@@ -27,33 +27,33 @@ from ..base.errors import refusal
 from ..model.weighting import Weighting, weighting
 from .occurrences import recounted
 from .program import RunLengthProgram
-from .votes import ROUNDING, Ballot, BoolArray, FloatArray, IntArray, label_of, relative_votes
+from .votes import ROUNDING, BoolArray, FloatArray, IntArray, Votes, label_of, relative_votes
 
 
 @dataclass(frozen=True, eq=False)
-class Sentence:
+class Phrase:
     """The words of one document and the known n-grams on them."""
 
     length: int  # number of word positions L
     first: IntArray  # (O,) first word of each known n-gram occurrence
     size: IntArray  # (O,) number of words it covers, 1..n
-    token: IntArray  # (O,) index into the ballot's tokens
-    ballot: Ballot  # all tokens of the same document
+    token: IntArray  # (O,) index into the votes's tokens
+    votes: Votes  # all tokens of the same document
     counts: str  # the name of a weighting
 
     def __post_init__(self) -> None:
         if not len(self.first) == len(self.size) == len(self.token):
             lengths = (len(self.first), len(self.size), len(self.token))
-            raise refusal("Sentence", "first, size and token", "have one entry per occurrence", lengths)
+            raise refusal("Phrase", "first, size and token", "have one entry per occurrence", lengths)
         if len(self.first) and (self.first.min() < 0 or (self.first + self.size).max() > self.length):
-            raise refusal("Sentence", "first", f"lie inside the {self.length} words", self.first.tolist())
-        if len(self.occurrences) != self.ballot.tokens or (self.occurrences == 0).any():
-            raise refusal("Sentence", "token", "name every token of the ballot, and no other", self.token.tolist())
+            raise refusal("Phrase", "first", f"lie inside the {self.length} words", self.first.tolist())
+        if len(self.occurrences) != self.votes.tokens or (self.occurrences == 0).any():
+            raise refusal("Phrase", "token", "name every token of the votes, and no other", self.token.tolist())
 
     @cached_property
     def occurrences(self) -> IntArray:
         """(T,) how often each token occurs."""
-        return np.bincount(self.token, minlength=self.ballot.tokens)
+        return np.bincount(self.token, minlength=self.votes.tokens)
 
     @property
     def phi(self) -> Weighting:
@@ -73,16 +73,16 @@ class Sentence:
     def order(self) -> int:
         return int(self.size.max(initial=1))
 
-    def votes(self, rival: int) -> FloatArray:
+    def against(self, rival: int) -> FloatArray:
         """(T + 1,) votes of the tokens and, last, of the sink."""
         return relative_votes(
-            np.append(self.ballot.log_weight, self.ballot.sink_log_weight),
-            np.append(self.ballot.margin[:, rival], self.ballot.sink_margin[rival]),
+            np.append(self.votes.log_weight, self.votes.sink_log_weight),
+            np.append(self.votes.margin[:, rival], self.votes.sink_margin[rival]),
         )
 
     def is_local(self, rival: int) -> bool:
         """Each occurrence counts for itself: an additive weighting, or no token that votes occurs twice."""
-        return self.phi.additive or not np.any((self.occurrences > 1) & (self.ballot.margin[:, rival] != 0))
+        return self.phi.additive or not np.any((self.occurrences > 1) & (self.votes.margin[:, rival] != 0))
 
     def inside(self, words: BoolArray) -> BoolArray:
         """(O,) the occurrences all of whose words are in `words`."""
@@ -90,12 +90,12 @@ class Sentence:
         inside: BoolArray = before[self.first + self.size] - before[self.first] == self.size
         return inside
 
-    def left_by(self, mask: tuple[int, ...]) -> Ballot:
+    def left_by(self, mask: tuple[int, ...]) -> Votes:
         """The document after masking, with its true counts."""
         words = np.ones(self.length, dtype=bool)
         words[list(mask)] = False
-        left = np.bincount(self.token[self.inside(words)], minlength=self.ballot.tokens)
-        return recounted(self.ballot, self.occurrences, left, self.counts)
+        left = np.bincount(self.token[self.inside(words)], minlength=self.votes.tokens)
+        return recounted(self.votes, self.occurrences, left, self.counts)
 
     def label_after(self, mask: tuple[int, ...]) -> int | None:
         """Label of the masked text; None if nothing is left that has one."""
@@ -103,98 +103,98 @@ class Sentence:
         return label_of(rest) if rest.tokens or rest.has_sink else None
 
 
-def equal_shares(sentence: Sentence) -> FloatArray:
-    return 1.0 / sentence.occurrences[sentence.token]
+def equal_shares(phrase: Phrase) -> FloatArray:
+    return 1.0 / phrase.occurrences[phrase.token]
 
 
-def moved_shares(sentence: Sentence, shares: FloatArray, mask: tuple[int, ...], rate: float) -> FloatArray:
+def moved_shares(phrase: Phrase, shares: FloatArray, mask: tuple[int, ...], rate: float) -> FloatArray:
     """Shares moved from the occurrences that a mask hits to those it misses.
 
     The q missed ones are handed the first q steps, the hit ones the rest, each averaged: an average of orders, as
     asked above, and so is any mixture with the old shares.
     """
-    words = np.ones(sentence.length, dtype=bool)
+    words = np.ones(phrase.length, dtype=bool)
     words[list(mask)] = False
-    missed = sentence.inside(words)
-    c, q = sentence.occurrences, np.bincount(sentence.token[missed], minlength=sentence.ballot.tokens)
-    first = sentence.phi(q) / sentence.weight
+    missed = phrase.inside(words)
+    c, q = phrase.occurrences, np.bincount(phrase.token[missed], minlength=phrase.votes.tokens)
+    first = phrase.phi(q) / phrase.weight
     target = np.where(
-        missed, (first / np.maximum(q, 1))[sentence.token], ((1 - first) / np.maximum(c - q, 1))[sentence.token]
+        missed, (first / np.maximum(q, 1))[phrase.token], ((1 - first) / np.maximum(c - q, 1))[phrase.token]
     )
     return (1.0 - rate) * shares + rate * target
 
 
-def pessimistic(sentence: Sentence, rival: int, shares: FloatArray) -> RunLengthProgram:
+def pessimistic(phrase: Phrase, rival: int, shares: FloatArray) -> RunLengthProgram:
     """At most the true sum, whatever is masked."""
-    return _straight(sentence, rival, shares, below=1.0)
+    return _straight(phrase, rival, shares, below=1.0)
 
 
-def optimistic(sentence: Sentence, rival: int) -> RunLengthProgram:
+def optimistic(phrase: Phrase, rival: int) -> RunLengthProgram:
     """At least the true sum, whatever is masked."""
-    return _straight(sentence, rival, equal_shares(sentence), below=-1.0)
+    return _straight(phrase, rival, equal_shares(phrase), below=-1.0)
 
 
-def full_votes(sentence: Sentence, rival: int) -> RunLengthProgram:
+def full_votes(phrase: Phrase, rival: int) -> RunLengthProgram:
     """At least the true sum too: what is left of a supporter adds r phi(1) >= phi(r)."""
-    program = optimistic(sentence, rival)
-    votes = sentence.votes(rival)[:-1]
-    full = (votes / sentence.weight * float(sentence.phi(1)))[sentence.token]
+    program = optimistic(phrase, rival)
+    h = phrase.against(rival)[:-1]
+    full = (h / phrase.weight * float(phrase.phi(1)))[phrase.token]
     if program.slack > 0:
         full = np.minimum(full, 2.0 * program.slack / ROUNDING)
     return replace(
         program,
         vote=np.where(full > 0, full, program.vote),
-        constant=float(sentence.votes(rival)[-1]),
+        constant=float(phrase.against(rival)[-1]),
     )
 
 
-def _straight(sentence: Sentence, rival: int, shares: FloatArray, below: float) -> RunLengthProgram:
+def _straight(phrase: Phrase, rival: int, shares: FloatArray, below: float) -> RunLengthProgram:
     """Tokens whose vote has the sign `below` are bounded by shares, from below; the others by their last step."""
-    votes = sentence.votes(rival)
-    h, sink = votes[:-1], float(votes[-1])
+    h = phrase.against(rival)
+    h, sink = h[:-1], float(h[-1])
     shared = h * below > 0
-    slope = sentence.last_step / sentence.weight
-    never_lost = np.where(shared, 0.0, h * (1.0 - sentence.occurrences * slope)).sum()
-    vote = np.where(shared[sentence.token], shares, slope[sentence.token]) * h[sentence.token]
+    slope = phrase.last_step / phrase.weight
+    never_lost = np.where(shared, 0.0, h * (1.0 - phrase.occurrences * slope)).sum()
+    vote = np.where(shared[phrase.token], shares, slope[phrase.token]) * h[phrase.token]
     against = -float(h[h < 0].sum()) + max(-sink, 0.0)
     if against > 0:
         # an occurrence with more than all the opposition wins while it survives, and does so with twice the opposition
         # too: cut there, no sum is ever large beside what it is compared with
         vote = np.minimum(vote, 2.0 * against)
     return RunLengthProgram(
-        length=sentence.length,
-        first=sentence.first,
-        size=sentence.size,
+        length=phrase.length,
+        first=phrase.first,
+        size=phrase.size,
         vote=vote,
         constant=float(never_lost) + sink,
-        strict=bool(sentence.ballot.strict[rival]),
+        strict=bool(phrase.votes.strict[rival]),
         slack=ROUNDING * against,
-        may_empty=sentence.ballot.has_sink,
+        may_empty=phrase.votes.has_sink,
     )
 
 
-def protected(sentence: Sentence, rival: int, program: RunLengthProgram, kept: BoolArray) -> RunLengthProgram:
+def protected(phrase: Phrase, rival: int, program: RunLengthProgram, kept: BoolArray) -> RunLengthProgram:
     """The pessimistic program once the words `kept` are never masked: q occurrences inside them are sure of phi(q).
 
     A supporter with q sure occurrences has phi(r) >= phi(q) + (r - q) (phi(c) - phi(q)) / (c - q) for q <= r <= c:
     concave again.
     """
-    h = sentence.votes(rival)[:-1]
-    sure = sentence.inside(kept)
-    c, q = sentence.occurrences, np.bincount(sentence.token[sure], minlength=len(h))
-    part = sentence.phi(q) / sentence.weight
+    h = phrase.against(rival)[:-1]
+    sure = phrase.inside(kept)
+    c, q = phrase.occurrences, np.bincount(phrase.token[sure], minlength=len(h))
+    part = phrase.phi(q) / phrase.weight
     concerned = (h > 0) & (q > 0)
-    each = np.where(concerned, h * (1.0 - part) / np.maximum(c - q, 1), 0.0)[sentence.token]
-    vote = np.where(concerned[sentence.token], np.where(sure, 0.0, each), program.vote)
+    each = np.where(concerned, h * (1.0 - part) / np.maximum(c - q, 1), 0.0)[phrase.token]
+    vote = np.where(concerned[phrase.token], np.where(sure, 0.0, each), program.vote)
     return replace(program, vote=vote, constant=program.constant + float((h * part)[concerned].sum()))
 
 
-def occurrences_of(sentence: Sentence, tokens: tuple[int, ...]) -> list[int]:
+def occurrences_of(phrase: Phrase, tokens: tuple[int, ...]) -> list[int]:
     """The first occurrences of each token, as many as the token is named."""
-    wanted = np.bincount(np.array(tokens, dtype=np.intp), minlength=sentence.ballot.tokens).tolist()
+    wanted = np.bincount(np.array(tokens, dtype=np.intp), minlength=phrase.votes.tokens).tolist()
     chosen = []
-    for o in np.argsort(sentence.first, kind="stable").tolist():
-        s = int(sentence.token[o])
+    for o in np.argsort(phrase.first, kind="stable").tolist():
+        s = int(phrase.token[o])
         if wanted[s] > 0:
             wanted[s] -= 1
             chosen.append(o)

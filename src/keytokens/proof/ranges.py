@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from ..base.errors import refusal
 from ..base.threads import one_blas_thread
-from .tokens import NOTHING, TokenSet, flip, sufficient
-from .votes import Ballot, BoolArray, FloatArray, IntArray, fewest_kept
+from .tokens import NOTHING, ProvedSet, flip, sufficient
+from .votes import BoolArray, FloatArray, IntArray, Votes, fewest_kept
 
 LEVEL = 20.0  # log weights closer together than this leave a plain mean at least 7 digits beyond the lightest item
 NARROW = 600.0  # log weights closer together than this can be exponentiated once, whatever is deleted
@@ -82,12 +82,12 @@ class Items:
     sink: bool
 
     @classmethod
-    def of(cls, ballot: Ballot, rival: int) -> Items:
-        """The items of a ballot, made once: every range of one document begins with them."""
-        made: dict[int, Items] = ballot.__dict__.setdefault("_items", {})
+    def of(cls, votes: Votes, rival: int) -> Items:
+        """The items of a votes, made once: every range of one document begins with them."""
+        made: dict[int, Items] = votes.__dict__.setdefault("_items", {})
         if rival not in made:
-            whole = ballot.with_sink
-            made[rival] = cls(whole.log_weight, whole.margin[:, rival], ballot.has_sink)
+            whole = votes.with_sink
+            made[rival] = cls(whole.log_weight, whole.margin[:, rival], votes.has_sink)
         return made[rival]
 
     @cached_property
@@ -169,26 +169,26 @@ def _log_sum(log_weight: FloatArray) -> float:
     return float(np.logaddexp.reduce(log_weight)) if len(log_weight) else -math.inf
 
 
-def range_keeping(ballot: Ballot, kept: Sequence[int] | IntArray) -> FloatArray:
+def range_keeping(votes: Votes, kept: Sequence[int] | IntArray) -> FloatArray:
     """(R, 2) least and greatest margin over the rivals, over all sub-documents that contain the tokens `kept`.
 
     The greatest: add the other tokens in order of decreasing value while the value exceeds the mean so far; the least
     likewise from below. Without a sink `kept` must hold a token.
 
-    >>> range_keeping(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [0]).tolist()
+    >>> range_keeping(Votes.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [0]).tolist()
     [[-1.0, 2.0]]
     """
-    return np.stack([least_keeping(ballot, kept), _extremes_keeping(ballot, kept, 1.0)], axis=1)
+    return np.stack([least_keeping(votes, kept), _extremes_keeping(votes, kept, 1.0)], axis=1)
 
 
-def least_keeping(ballot: Ballot, kept: Sequence[int] | IntArray) -> FloatArray:
+def least_keeping(votes: Votes, kept: Sequence[int] | IntArray) -> FloatArray:
     """(R,) the least margin over each rival, over all sub-documents that contain the tokens `kept`."""
-    return -_extremes_keeping(ballot, kept, -1.0)
+    return -_extremes_keeping(votes, kept, -1.0)
 
 
-def _extremes_keeping(ballot: Ballot, kept: Sequence[int] | IntArray, sign: float) -> FloatArray:
-    _check_kept(ballot, kept)
-    columns = [Items.of(ballot, r) for r in range(len(ballot.rivals))]
+def _extremes_keeping(votes: Votes, kept: Sequence[int] | IntArray, sign: float) -> FloatArray:
+    _check_kept(votes, kept)
+    columns = [Items.of(votes, r) for r in range(len(votes.rivals))]
     return np.array([_highest(items, items.held(kept), sign) for items in columns])
 
 
@@ -216,7 +216,7 @@ def _highest(items: Items, held: BoolArray, sign: float) -> float:
     return mean
 
 
-def ranges_deleting(ballot: Ballot, sizes: Sequence[int]) -> FloatArray:
+def ranges_deleting(votes: Votes, sizes: Sequence[int]) -> FloatArray:
     """(len(sizes), R, 2) least and greatest margin when at most m tokens are deleted, for each m of `sizes`.
 
     The sizes must not decrease. Without a sink one token stays. Dinkelbach: for a guess of the greatest mean, delete
@@ -224,15 +224,15 @@ def ranges_deleting(ballot: Ballot, sizes: Sequence[int]) -> FloatArray:
     grows no more. This is exact, since at the true value nothing can be gained. What m tokens reach, more tokens reach
     too: each answer is the first guess of the next.
 
-    >>> ranges_deleting(Ballot.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [1]).tolist()
+    >>> ranges_deleting(Votes.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [1]).tolist()
     [[[-1.0, 2.0]]]
     """
     if list(sizes) != sorted(sizes):
         raise refusal("ranges_deleting", "sizes", "not decrease", list(sizes), "sort them")
-    allowed = [_allowed(ballot, m) for m in sizes]
-    ends = np.empty((len(sizes), len(ballot.rivals), 2))
-    for r in range(len(ballot.rivals)):
-        items = Items.of(ballot, r)
+    allowed = [_allowed(votes, m) for m in sizes]
+    ends = np.empty((len(sizes), len(votes.rivals), 2))
+    for r in range(len(votes.rivals)):
+        items = Items.of(votes, r)
         if items.level:
             ends[:, r] = _climb_side_by_side(items, allowed)
             continue
@@ -251,8 +251,8 @@ def _climb_side_by_side(items: Items, sizes: Sequence[int]) -> FloatArray:
     sign = np.repeat([-1.0, 1.0], len(sizes))[:, None]
     size = np.tile(sizes, 2)[:, None]
     rows, most = np.arange(len(size))[:, None], int(max(sizes))
-    votes = weight * value
-    mean = np.full((len(size), 1), votes.sum() / weight.sum())
+    weighted = weight * value
+    mean = np.full((len(size), 1), weighted.sum() / weight.sum())
     while True:
         help_ = (sign * weight[:free]) * (value[:free] - mean)
         worst = np.argpartition(help_, most, axis=1)[:, :most] if most < free else np.argsort(help_, axis=1)
@@ -260,7 +260,7 @@ def _climb_side_by_side(items: Items, sizes: Sequence[int]) -> FloatArray:
         gone = (help_[rows, worst] < 0) & (np.arange(worst.shape[1]) < size)
         keep = np.ones((len(size), len(value)))
         keep[rows, worst] = ~gone
-        following = (_product(keep, votes) / _product(keep, weight))[:, None]
+        following = (_product(keep, weighted) / _product(keep, weight))[:, None]
         grows = sign * (following - mean) > 0
         if not grows.any():
             return np.asarray(mean.reshape(2, -1).T)
@@ -277,12 +277,12 @@ def _climb(items: Items, m: int, sign: float, mean: Mean) -> Mean:
         mean = following
 
 
-def _allowed(ballot: Ballot, m: int) -> int:
+def _allowed(votes: Votes, m: int) -> int:
     if m < 0:
         raise refusal("ranges_deleting", "m", "not be negative", m)
-    if ballot.tokens == 0 and not ballot.has_sink:
-        raise refusal("ranges_deleting", "ballot", "have a token or a sink", "an empty document")
-    return min(m, ballot.tokens if ballot.has_sink else ballot.tokens - 1)
+    if votes.tokens == 0 and not votes.has_sink:
+        raise refusal("ranges_deleting", "votes", "have a token or a sink", "an empty document")
+    return min(m, votes.tokens if votes.has_sink else votes.tokens - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,14 +295,14 @@ class Drop:
     bound: FloatArray  # (R,) |f' - f_K| is at most this for every sub-document f' that contains K
 
 
-def drop(ballot: Ballot, kept: Sequence[int] | IntArray) -> Drop:
+def drop(votes: Votes, kept: Sequence[int] | IntArray) -> Drop:
     """Attention outside K, the margins of K alone, and how far any sub-document that contains K can be from them.
 
     A sub-document has attention delta' <= delta outside K, and f' - f_K = delta' (f_rest' - f_K) with f_rest' between
     the least and the greatest value outside K.
     """
-    _check_kept(ballot, kept)
-    columns = [Items.of(ballot, r) for r in range(len(ballot.rivals))]
+    _check_kept(votes, kept)
+    columns = [Items.of(votes, r) for r in range(len(votes.rivals))]
     held, log_weight = columns[0].held(kept), columns[0].log_weight
     delta = math.exp(min(0.0, _log_sum(log_weight[~held]) - _log_sum(log_weight)))
     whole = np.array([one.whole.value for one in columns])
@@ -325,10 +325,10 @@ def probability_range(margins: ArrayLike) -> tuple[float, float]:
     return probability_of(low), probability_of(high)
 
 
-def probability_without(ballot: Ballot, gone: Sequence[int] | IntArray) -> float:
+def probability_without(votes: Votes, gone: Sequence[int] | IntArray) -> float:
     """The probability of the label once some tokens are deleted."""
     deleted = np.asarray(gone, dtype=np.intp)
-    return probability_of(np.array([Items.of(ballot, r).without(deleted).value for r in range(len(ballot.rivals))]))
+    return probability_of(np.array([Items.of(votes, r).without(deleted).value for r in range(len(votes.rivals))]))
 
 
 def probability_of(margins: FloatArray | Sequence[float]) -> float:
@@ -339,33 +339,31 @@ def probability_of(margins: FloatArray | Sequence[float]) -> float:
     return float(np.exp(-np.logaddexp.reduce(np.append(-np.asarray(margins), 0.0))))
 
 
-def guarantee(ballot: Ballot, theta: float) -> TokenSet:
+def guarantee(votes: Votes, theta: float) -> ProvedSet:
     """Two classes: fewest tokens that keep P_y > theta whatever else is deleted; "none" if P_y <= theta as it is."""
-    asked = _above(ballot, theta)
-    return NOTHING if fewest_kept(asked.duels[0]) is None else sufficient(asked)
+    asked = _above(votes, theta)
+    return NOTHING if fewest_kept(asked.pairs[0]) is None else sufficient(asked)
 
 
-def breach(ballot: Ballot, theta: float) -> TokenSet:
+def breach(votes: Votes, theta: float) -> ProvedSet:
     """Two classes: fewest tokens whose deletion leaves P_y <= theta; "none" if none does, or if it is so already."""
-    asked = _above(ballot, theta)
-    if fewest_kept(asked.duels[0]) is None:
+    asked = _above(votes, theta)
+    if fewest_kept(asked.pairs[0]) is None:
         return NOTHING
     found = flip(asked)
     return replace(found, label_after=None)
 
 
-def _above(ballot: Ballot, theta: float) -> Ballot:
-    """The question "P_y > theta" as a ballot: it holds iff the margin exceeds logit(theta)."""
-    if len(ballot.rivals) != 1:
-        raise refusal("guarantee", "ballot", "have two classes", f"{len(ballot.rivals) + 1} classes")
+def _above(votes: Votes, theta: float) -> Votes:
+    """The question "P_y > theta" as a votes: it holds iff the margin exceeds logit(theta)."""
+    if len(votes.rivals) != 1:
+        raise refusal("guarantee", "votes", "have two classes", f"{len(votes.rivals) + 1} classes")
     if not 0.0 < theta < 1.0:
         raise refusal("guarantee", "theta", "lie strictly between 0 and 1", theta)
     shift = math.log(theta) - math.log1p(-theta)
-    return replace(
-        ballot, margin=ballot.margin - shift, sink_margin=ballot.sink_margin - shift, strict=np.array([True])
-    )
+    return replace(votes, margin=votes.margin - shift, sink_margin=votes.sink_margin - shift, strict=np.array([True]))
 
 
-def _check_kept(ballot: Ballot, kept: Sequence[int] | IntArray) -> None:
-    if len(kept) == 0 and not ballot.has_sink:
+def _check_kept(votes: Votes, kept: Sequence[int] | IntArray) -> None:
+    if len(kept) == 0 and not votes.has_sink:
         raise refusal("certificate", "kept", "hold at least one token when there is no sink", kept)

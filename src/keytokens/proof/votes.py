@@ -31,7 +31,7 @@ ROUNDING = (
 
 
 @dataclass(frozen=True, eq=False)
-class Duel:
+class Pair:
     """The label against one rival: the votes of all tokens, up to one positive factor."""
 
     order: IntArray  # the supporters, largest vote first, equal ones in document order
@@ -51,7 +51,7 @@ class Voters(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Ballot:
+class Votes:
     """One document before the certificate: what each token weighs and how it votes for the label against each rival."""
 
     log_weight: FloatArray  # (T,) log W_s = log phi(c_s) + a_s, of any size
@@ -70,13 +70,13 @@ class Ballot:
         label: int,
         sink_log_weight: float = -math.inf,
         sink_values: ArrayLike | None = None,
-    ) -> Ballot:
-        """The ballot of a document from its class scores.
+    ) -> Votes:
+        """The votes of a document from its class scores.
 
         `values` (T, K) holds the score of each token for each class with the intercept folded in (two classes: column
         0 is zero, column 1 is b_s + c0); `sink_values` (K,) the intercepts alone, since the sink has value 0.
 
-        >>> Ballot.of([0.0, 1.0], [[0.0, 2.0], [0.0, -1.0]], label=1).margin.tolist()
+        >>> Votes.of([0.0, 1.0], [[0.0, 2.0], [0.0, -1.0]], label=1).margin.tolist()
         [[2.0], [-1.0]]
         """
         weight = np.asarray(log_weight, dtype=np.float64)
@@ -85,13 +85,13 @@ class Ballot:
         classes = scores.shape[1]
         intercepts = np.zeros(classes) if sink_values is None else np.asarray(sink_values, dtype=np.float64)
         if intercepts.shape != (classes,):
-            raise refusal("Ballot.of", "sink_values", f"have one entry per class ({classes})", intercepts.shape)
+            raise refusal("Votes.of", "sink_values", f"have one entry per class ({classes})", intercepts.shape)
         return cls.trusted(weight, scores, int(label), float(sink_log_weight), intercepts)
 
     @classmethod
     def trusted(
         cls, log_weight: FloatArray, values: FloatArray, label: int, sink_log_weight: float, sink_values: FloatArray
-    ) -> Ballot:
+    ) -> Votes:
         """The same from arrays that a model made: nothing is checked."""
         rivals, strict = _rivals(values.shape[1], label)
         # of two classes the other one is a slice, which costs less than a list of columns
@@ -121,17 +121,17 @@ class Ballot:
         return Voters(log_weight, margin)
 
     @cached_property
-    def duels(self) -> tuple[Duel, ...]:
+    def pairs(self) -> tuple[Pair, ...]:
         """The label against each rival."""
-        return tuple(_duel(self, r) for r in range(len(self.rivals)))
+        return tuple(_pair(self, r) for r in range(len(self.rivals)))
 
-    def take(self, tokens: Any) -> Ballot:
+    def take(self, tokens: Any) -> Votes:
         """The sub-document of the given tokens (indices or a mask); the sink stays."""
         return self.reweighted(self.log_weight[tokens], self.margin[tokens])
 
-    def reweighted(self, log_weight: FloatArray, margin: FloatArray) -> Ballot:
+    def reweighted(self, log_weight: FloatArray, margin: FloatArray) -> Votes:
         """Other tokens before the same question: same label, rivals and sink."""
-        return Ballot(log_weight, margin, self.strict, self.rivals, self.label, self.sink_log_weight, self.sink_margin)
+        return Votes(log_weight, margin, self.strict, self.rivals, self.label, self.sink_log_weight, self.sink_margin)
 
 
 @cache
@@ -146,13 +146,13 @@ def _rivals(classes: int, label: int) -> tuple[IntArray, BoolArray]:
 
 def _check(weight: FloatArray, scores: FloatArray, label: int) -> None:
     if weight.ndim != 1 or scores.ndim != 2 or len(weight) != len(scores):
-        raise refusal("Ballot.of", "values", "have one row per token and one column per class", scores.shape)
+        raise refusal("Votes.of", "values", "have one row per token and one column per class", scores.shape)
     if scores.shape[1] < 2:
-        raise refusal("Ballot.of", "values", "have at least two columns", scores.shape)
+        raise refusal("Votes.of", "values", "have at least two columns", scores.shape)
     if not 0 <= label < scores.shape[1]:
-        raise refusal("Ballot.of", "label", f"be a class index below {scores.shape[1]}", label)
+        raise refusal("Votes.of", "label", f"be a class index below {scores.shape[1]}", label)
     if not (np.isfinite(weight).all() and np.isfinite(scores).all()):
-        raise refusal("Ballot.of", "log_weight and values", "be finite", "inf or nan", "leave absent tokens out")
+        raise refusal("Votes.of", "log_weight and values", "be finite", "inf or nan", "leave absent tokens out")
 
 
 def _log_abs(x: FloatArray) -> FloatArray:
@@ -163,22 +163,22 @@ def _log_abs(x: FloatArray) -> FloatArray:
         return np.asarray(np.log(size))
 
 
-def _duel(ballot: Ballot, rival: int) -> Duel:
+def _pair(votes: Votes, rival: int) -> Pair:
     """Votes of the label against the rival in column `rival`, scaled so that any logits are safe.
 
     Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the opposition*:
     sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose the opponent of
     the pair (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
     """
-    log_weight, margins = ballot.with_sink
+    log_weight, margins = votes.with_sink
     margin = margins[:, rival]
     size = log_weight + _log_abs(margin)
     h = _relative_votes(log_weight, margin, size)
     against = -math.fsum(h[h < 0].tolist())
-    given = max(float(h[-1]), 0.0) if ballot.has_sink else 0.0
-    supporters = (h[: ballot.tokens] > 0).nonzero()[0]
+    given = max(float(h[-1]), 0.0) if votes.has_sink else 0.0
+    supporters = (h[: votes.tokens] > 0).nonzero()[0]
     order = supporters[(-size[supporters]).argsort(kind="stable")]
-    return Duel(order, h[order], given, against, bool(ballot.strict[rival]), ballot.has_sink, ballot.tokens)
+    return Pair(order, h[order], given, against, bool(votes.strict[rival]), votes.has_sink, votes.tokens)
 
 
 def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
@@ -211,14 +211,14 @@ def _relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray
     return np.asarray(h)
 
 
-def label_of(ballot: Ballot) -> int:
+def label_of(votes: Votes) -> int:
     """The class of a document: the largest score, the lowest index among equals.
 
     Each lead f_k - f_y is taken as sign and logarithm, so that no vote underflows.
     """
-    leads = [_lead(ballot, r) for r in range(len(ballot.rivals))]
-    best, top = ballot.label, (0, -math.inf)
-    for rival, lead in zip(ballot.rivals.tolist(), leads, strict=True):
+    leads = [_lead(votes, r) for r in range(len(votes.rivals))]
+    best, top = votes.label, (0, -math.inf)
+    for rival, lead in zip(votes.rivals.tolist(), leads, strict=True):
         if _exceeds(lead, top) or (rival < best and not _exceeds(top, lead)):
             best, top = rival, lead
     return int(best)
@@ -227,16 +227,16 @@ def label_of(ballot: Ballot) -> int:
 Lead = tuple[int, float]  # sign and log size of a difference of scores, up to the common denominator
 
 
-def _lead(ballot: Ballot, rival: int) -> Lead:
-    log_weight, margins = ballot.with_sink
+def _lead(votes: Votes, rival: int) -> Lead:
+    log_weight, margins = votes.with_sink
     margin = margins[:, rival]
     size = log_weight + _log_abs(margin)
     top = float(size.max(initial=-math.inf))
     if top == -math.inf:
         return 0, -math.inf
-    votes = np.sign(margin) * np.exp(size - top)
-    total = -math.fsum(votes.tolist())
-    if abs(total) <= ROUNDING * float(np.abs(votes).sum()):
+    h = np.sign(margin) * np.exp(size - top)
+    total = -math.fsum(h.tolist())
+    if abs(total) <= ROUNDING * float(np.abs(h).sum()):
         return 0, -math.inf
     return (1 if total > 0 else -1), top + math.log(abs(total))
 
@@ -257,10 +257,10 @@ def beats(support: Any, against: Any, strict: Any) -> Any:
     return np.where(strict, support - against > slack, support - against >= -slack)[()]
 
 
-def wins(votes: Duel, support: float) -> bool:
-    """Does this much support win the duel? The same rule for one sum."""
-    slack = ROUNDING * votes.against
-    return support - votes.against > slack if votes.strict else support - votes.against >= -slack
+def wins(pair: Pair, support: float) -> bool:
+    """Does this much support win the pair? The same rule for one sum."""
+    slack = ROUNDING * pair.against
+    return support - pair.against > slack if pair.strict else support - pair.against >= -slack
 
 
 def near(support: float, against: float) -> bool:
@@ -268,44 +268,44 @@ def near(support: float, against: float) -> bool:
     return against > 0 and abs(support - against) <= ROUNDING * against
 
 
-def fewest_kept(votes: Duel) -> tuple[int, bool] | None:
+def fewest_kept(pair: Pair) -> tuple[int, bool] | None:
     """First k for which the k largest supporters beat all opposition, and whether that hangs on rounding."""
-    support = votes.support.tolist()
+    support = pair.support.tolist()
 
     @cache
     def total(k: int) -> float:
-        return math.fsum([votes.given, *support[:k]])
+        return math.fsum([pair.given, *support[:k]])
 
     def enough(k: int) -> bool:
-        return wins(votes, total(k))
+        return wins(pair, total(k))
 
-    guess = int(votes.support.cumsum().searchsorted(votes.against - votes.given)) + 1
+    guess = int(pair.support.cumsum().searchsorted(pair.against - pair.given)) + 1
     k = _first(enough, guess, 0, len(support))
     if not enough(k):
         return None
-    return k, near(total(k), votes.against) or (k > 0 and near(total(k - 1), votes.against))
+    return k, near(total(k), pair.against) or (k > 0 and near(total(k - 1), pair.against))
 
 
-def fewest_deleted(votes: Duel) -> tuple[int, bool] | None:
+def fewest_deleted(pair: Pair) -> tuple[int, bool] | None:
     """First m >= 1 for which the label loses without its m largest supporters, and whether that hangs on rounding.
 
     None if there is no such m. The rest is summed as such, never as total minus prefix: with logits far apart the
     difference would be noise.
     """
-    support = votes.support.tolist()
+    support = pair.support.tolist()
 
     @cache
     def total(m: int) -> float:
-        return math.fsum([votes.given, *support[m:]])
+        return math.fsum([pair.given, *support[m:]])
 
     def loses(m: int) -> bool:
-        return not wins(votes, total(m))
+        return not wins(pair, total(m))
 
-    guess = len(support) - int(votes.support[::-1].cumsum().searchsorted(votes.against - votes.given))
+    guess = len(support) - int(pair.support[::-1].cumsum().searchsorted(pair.against - pair.given))
     m = _first(loses, guess, 1, len(support))
-    if m > len(support) or not loses(m) or (m == votes.tokens and not votes.may_empty):
+    if m > len(support) or not loses(m) or (m == pair.tokens and not pair.may_empty):
         return None
-    return m, near(total(m), votes.against) or near(total(m - 1), votes.against)
+    return m, near(total(m), pair.against) or near(total(m - 1), pair.against)
 
 
 def _first(holds: Callable[[int], bool], guess: int, low: int, high: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from .vocabulary import Vocabulary
 from .words import blocks, read_words
 
 Weigh = Callable[[NDArray[Any]], NDArray[Any]]
+Part = tuple[Any, int, int]  # of rows, or what `loaded` makes of them: texts first .. last - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,25 +32,6 @@ class Rows:
         """Those of texts first .. last - 1."""
         i, j = int(self.sizes[:first].sum()), int(self.sizes[:last].sum())
         return Rows(self.columns[i:j], self.counts[i:j], self.sizes[first:last])
-
-
-class Room(Protocol):
-    """Where a matrix is written: an array in memory, or one in a file."""
-
-    array: NDArray[Any]
-
-    def let_go(self, first: int, last: int) -> None: ...
-
-
-class MemoryRoom:
-    def __init__(self, length: int, dtype: Any) -> None:
-        self.array: NDArray[Any] = np.empty(length, dtype)
-
-    def let_go(self, first: int, last: int) -> None:
-        """It stays where it is."""
-
-
-AnyRoom = TypeVar("AnyRoom", bound=Room)
 
 
 def rows_of(found: Iterable[Ids], ends: NDArray[np.intp]) -> Rows:
@@ -83,28 +65,48 @@ def count(texts: Sequence[str], vocabulary: Vocabulary, threads: int = 1) -> spa
         words = read_words(some)
         return rows_of(vocabulary.grid(words).T, words.ends)
 
-    return stacked(ordered_map(one, blocks(texts), threads), len(vocabulary), dtype=np.float64)[0]
+    found = [(rows, 0, len(rows.sizes)) for rows in ordered_map(one, blocks(texts), threads)]
+    return stacked(found, len(vocabulary), dtype=np.float64)
 
 
 def stacked(
-    rows: Sequence[Any],
-    n_columns: int,
-    weigh: Weigh = lambda counts: counts,
-    room: Callable[[int, Any], AnyRoom] = MemoryRoom,  # type: ignore[assignment]
-    dtype: Any = np.float32,
-) -> tuple[sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
-    """One matrix of the rows of all blocks, weighed, and the rooms in which its indices and its counts lie."""
-    sizes = np.concatenate([np.empty(0, np.int32), *(loaded(each).sizes for each in rows)])
-    total = int(sizes.sum(dtype=np.int64))
-    indices, data, first = room(total, np.int32), room(total, dtype), 0
-    for each in map(loaded, rows):
-        last = first + len(each.columns)
-        indices.array[first:last] = each.columns
-        data.array[first:last] = weigh(each.counts.astype(dtype))
-        indices.let_go(first, last)
-        data.let_go(first, last)
+    parts: Sequence[Part], n_columns: int, weigh: Weigh = lambda counts: counts, dtype: Any = np.float32
+) -> sparse.csr_matrix:
+    """One matrix of all parts, weighed."""
+    sizes = np.concatenate([np.empty(0, np.int32), *(_texts(part).sizes for part in parts)])
+    pointer = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    if pointer[-1] < 2**31:
+        pointer = pointer.astype(np.int32)
+    matrix = sparse.csr_matrix((len(sizes), n_columns), dtype=dtype)
+    matrix.data, matrix.indices, matrix.indptr = np.empty(pointer[-1], dtype), np.empty(pointer[-1], np.int32), pointer
+    matrix.has_sorted_indices = True
+    matrix.has_canonical_format = True
+    first = 0
+    for rows in map(_texts, parts):  # one after the other: they may lie in a file
+        last = first + len(rows.columns)
+        matrix.indices[first:last] = rows.columns
+        matrix.data[first:last] = weigh(rows.counts.astype(dtype))
         first = last
-    return matrix_of(indices.array, data.array, sizes, n_columns), (indices, data)
+    return matrix
+
+
+def _texts(part: Part) -> Rows:
+    return loaded(part[0]).between(*part[1:])
+
+
+def parts_of(lengths: Sequence[int], first: int, last: int) -> list[tuple[int, int, int]]:
+    """Texts first .. last - 1 of blocks with so many texts: (which block, from, to).
+
+    >>> parts_of([3, 0, 2], 1, 4)
+    [(0, 1, 3), (2, 0, 1)]
+    """
+    found, begin = [], 0
+    for number, length in enumerate(lengths):
+        i, j = max(first - begin, 0), min(last - begin, length)
+        if i < j:
+            found.append((number, i, j))
+        begin += length
+    return found
 
 
 def row_numbers(ends: NDArray[np.intp]) -> NDArray[np.uint64]:
@@ -118,17 +120,3 @@ def run_starts(sorted_values: Keys) -> NDArray[np.int64]:
     fresh[:1] = True
     np.not_equal(sorted_values[1:], sorted_values[:-1], out=fresh[1:])
     return np.flatnonzero(fresh)
-
-
-def matrix_of(
-    indices: Ids, data: NDArray[Any], per_row: NDArray[np.signedinteger[Any]], n_columns: int
-) -> sparse.csr_matrix:
-    """Rows of these sizes, sorted by column. The arrays are not looked at, so they may lie in files."""
-    pointer = np.concatenate([[0], np.cumsum(per_row, dtype=np.int64)])
-    if pointer[-1] < 2**31:
-        pointer = pointer.astype(np.int32)
-    matrix = sparse.csr_matrix((len(per_row), n_columns), dtype=data.dtype)
-    matrix.data, matrix.indices, matrix.indptr = data, indices, pointer
-    matrix.has_sorted_indices = True
-    matrix.has_canonical_format = True
-    return matrix

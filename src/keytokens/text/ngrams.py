@@ -13,7 +13,7 @@ integers and sorted sets, so the answer depends neither on the blocks nor on the
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -25,8 +25,8 @@ from scipy import sparse
 from ..base.memory import give_back_memory
 from .allowance import ANYTHING, Allowance
 from .hashing import Ids, Keys, KeyTable, factorise
-from .matrix import AnyRoom, MemoryRoom, Rows, Weigh, row_numbers, rows_of, run_starts, stacked
-from .spill import Executor, Threads
+from .matrix import Rows, Weigh, parts_of, row_numbers, rows_of, run_starts, stacked
+from .spill import Executor, Threads, loaded
 from .vocabulary import Level, Vocabulary, next_keys, next_nodes
 from .words import MASK_KEY, MOST_TEXTS, read_words
 
@@ -69,15 +69,17 @@ class Built:
     rows: list[Any]  # `Rows` of each block
     n_texts: int
 
-    def matrix(self, weigh: Weigh = lambda counts: counts) -> sparse.csr_matrix:
-        """(texts, tokens) float32, weighed."""
-        return self.in_rooms(weigh, MemoryRoom)[0]
+    @functools.cached_property
+    def sizes(self) -> list[NDArray[np.int32]]:
+        """The number of tokens of each text, by block."""
+        return [loaded(rows).sizes.copy() for rows in self.rows]
 
-    def in_rooms(
-        self, weigh: Weigh, room: Callable[[int, Any], AnyRoom]
-    ) -> tuple[sparse.csr_matrix, tuple[AnyRoom, AnyRoom]]:
-        """The same with the rooms in which the indices and the weighed counts lie."""
-        return stacked(self.rows, len(self.vocabulary), weigh, room)
+    def matrix(
+        self, weigh: Weigh = lambda counts: counts, first: int = 0, last: int | None = None
+    ) -> sparse.csr_matrix:
+        """(texts, tokens) float32, weighed: of all texts, or of texts first .. last - 1."""
+        parts = parts_of([len(own) for own in self.sizes], first, self.n_texts if last is None else last)
+        return stacked([(self.rows[number], *span) for number, *span in parts], len(self.vocabulary), weigh)
 
 
 def build(texts: Any, limits: Limits, run: Executor | None = None, allowance: Allowance = ANYTHING) -> Built:

@@ -6,14 +6,10 @@ comments are not. A word's form is its lower case in composed form (NFC): `norma
 
 `MASK` stands for a word that has been hidden: it is never a token and no n-gram crosses it.
 
-Reading is array arithmetic on code points: a class for each character, and a word wherever the class changes.
-`spans` gives the places in one text. `canonical` rewrites texts so that plain byte classes find the same words in the
-same order, which is what `words.py` needs to read thousands of texts at once.
-
-Texts to words, thousands at a time: bytes in, one 64-bit key a word out.
-
-A word of up to eight bytes *is* its key; a longer one is hashed to 64 bits (two of a million long words collide with a
-chance of about 1e-7).
+Reading is array arithmetic: a class for each character, and a word wherever the class changes. `spans` gives the
+places of the words in one text. `read_words` reads thousands of texts at once: `canonical` rewrites them as bytes that
+have the same words in the same order, and each word gets a 64-bit key. A word of up to eight bytes *is* its key; a
+longer one is hashed (two of a million long words collide with a chance of about 1e-7).
 """
 
 from __future__ import annotations
@@ -128,7 +124,7 @@ def spans(text: str) -> NDArray[np.intp]:
 
 
 def canonical(texts: Sequence[str]) -> list[bytes]:
-    """Each text as bytes in which words are runs of one byte class (see `words.py`); same words, same order.
+    """Each text as bytes in which words are runs of one class of bytes; same words, same order.
 
     Plain ASCII stays as it is but for its tags. In other texts words get the lower case and the composition that each
     has alone; where it matters what stands beside them, the text becomes its words with spaces between them, because a
@@ -219,11 +215,6 @@ class Words:
         np.add(self.starts, self.sizes, out=both[:, 1])
         return both
 
-    def spelled(self, which: NDArray[np.intp] | slice = slice(None)) -> list[bytes]:
-        """Some of the words, or all, as UTF-8; a mask as its own byte."""
-        low, ends = self.low, self.starts + self.sizes
-        return [low[i:j] for i, j in zip(self.starts[which].tolist(), ends[which].tolist(), strict=True)]
-
 
 def blocks(texts: Iterable[str]) -> Iterator[list[str]]:
     """Consecutive texts with about CHARACTERS together, and no more than MOST_TEXTS of them."""
@@ -305,12 +296,3 @@ def _mix(state: Keys, chunk: Keys) -> Keys:
     mixed ^= again
     mixed *= three
     return mixed
-
-
-def key_of(word: bytes) -> int:
-    """The key of one word.
-
-    >>> hex(key_of(b"ab"))
-    '0x6261'
-    """
-    return int(keys_of_slices(word, np.zeros(1, np.intp), np.array([len(word)]))[0])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import keytokens as kt
 
@@ -86,9 +84,3 @@ def test_names_of_columns_are_kept(tmp_path):
     clf.feature_names_in_ = np.array(["one", "other"], object)
     clf.save(tmp_path)
     assert kt.load(tmp_path).feature_names_in_.tolist() == ["one", "other"]
-
-
-def test_pickle_and_clone(fitted):
-    clf, bags, _ = fitted
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(clf)).predict(bags), clf.predict(bags))
-    assert clone(clf).get_params() == clf.get_params()

@@ -180,13 +180,6 @@ def test_equal_instances_are_separate_items():
     assert (e.label, e.sufficient.size, e.flip.size) == ("class 1", 2, 1)
 
 
-def test_attention_sums_to_one(fitted):
-    clf, bags, _ = fitted
-    shares = clf.attention(bags)
-    assert [len(s) for s in shares] == [len(bag) for bag in bags]
-    np.testing.assert_allclose([s.sum() for s in shares], 1)
-
-
 def test_record_is_plain_data(fitted):
     clf, bags, _ = fitted
     e = clf.explain(bags[1])

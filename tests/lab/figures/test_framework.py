@@ -22,7 +22,7 @@ from keytokens.app.cli.app import run
 from keytokens.base.errors import InputError, MissingExtra
 from keytokens.lab.figures import Check, Figure, Made, figures, make, table
 from keytokens.lab.figures.figure import OURS, Rule, csv_bytes, numbered_notes
-from keytokens.lab.figures.look import STYLES, sheet
+from keytokens.lab.figures.look import STYLES
 from keytokens.lab.figures.page import index_page, summary
 
 EVIL = "<script>alert('x')</script>\"&"
@@ -34,12 +34,10 @@ def drawn(measured: float = 1.0, name: str = "toy", text: str = "a line") -> Mad
 
 
 def toy(measured: float = 1.0, name: str = "toy", text: str = "a line") -> Figure:
-    def draw(tables):
-        drawing, (axes,) = sheet()
+    def draw(tables, axes):
         axes.plot(tables["line"]["x"], tables["line"]["y"], **STYLES[0].all, label="line")
         axes.set_xlabel("x axis")
         axes.legend()
-        return drawing
 
     return Figure(
         name=name,

@@ -31,9 +31,10 @@ def test_full_is_made_on_demand():
         title="A sample",
         caption="",
         compute=lambda small: sized(1 if small else 2),
-        draw=lambda tables: whole.draw(made("matrix-rank").tables),
+        draw=lambda tables, *panels: whole.draw(made("matrix-rank").tables, *panels),
         checks=lambda tables: [],
         full=lambda: sized(3),
+        sheet=whole.sheet,
     )
     sizes = [make(sample, small, full).tables["runs"]["size"][0] for small, full in ((1, 0), (0, 0), (0, 1), (1, 1))]
     assert sizes == [1, 2, 3, 3]

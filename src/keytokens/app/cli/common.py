@@ -1,7 +1,4 @@
-"""What the commands share: their options, and how they speak.
-
-What the commands share that go through a table of any size: progress, and one JSON document that is long.
-"""
+"""What the commands share: options, how they speak and save, and long JSON documents of tables of any size."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
 """The page in one string: hand-written modules joined into one script, and data as text beside it.
 
-Nothing is loaded and nothing may be: the policy allows exactly this script and this style, by their hashes.
+`write_report` puts a model and labelled texts into one file. Nothing is
+loaded and nothing may be: the policy allows exactly this script and this style, by their hashes.
 
 Where the data come from can be swapped. `static/source.js` asks for three containers, `model`, `overview` and
 `documents`; each is what `pack.pack` returns. A report carries them inside itself, in base64. A server gives
 `explorer_page(title, source="some/path/")` to the browser and answers `GET some/path/model`, `.../overview` and
 `.../documents` with the same bytes as `application/octet-stream`; the policy then allows requests to the page's own
 origin and to no other. Nothing else changes.
-
-A report on a model and labelled texts: one file.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from ...model.blocks import Block
 from ...model.embeddings import embed
 from ...model.losses import Logistic
 from ...model.weighting import weighting
-from ...proof.phrase import Sentence
+from ...proof.phrase import Phrase
 from ...proof.ranges import drop
 from ...proof.tokens import flip, sufficient
-from ...proof.votes import Ballot
+from ...proof.votes import Votes
 from ...proof.words import flip_words
 from ..problems.embeddings import pull_back
 from .claim import Counter, Hypothesis, claim
@@ -138,12 +138,12 @@ class Page:
         return int(self.labels[-1])
 
     @property
-    def ballot(self) -> Ballot:
+    def votes(self) -> Votes:
         """The votes. Several heads have none; the mean of their contributions is what one would take for them."""
         shares = self.weights / (self.weights.sum(axis=1, keepdims=True) + self.sink)
         weight = self.weights[0] if len(self.weights) == 1 else shares.mean(axis=0)
         sink = math.log(self.sink) if self.sink else -math.inf
-        return Ballot.of(np.log(weight), self.values, self.label, sink, self.intercepts)
+        return Votes.of(np.log(weight), self.values, self.label, sink, self.intercepts)
 
     def keeps_label(self, held: Array) -> bool:
         """Whether every sub-document that holds these tokens has the label (or none at all)."""
@@ -235,12 +235,12 @@ class Line:
         return min(sizes, default=None)
 
     @property
-    def sentence(self) -> Sentence:
+    def sentence(self) -> Phrase:
         first, size, token = self.ngrams.T.astype(np.intp)
         W = self.weight * weighting(self.counts)(np.bincount(token, minlength=len(self.weight)))
         sink = math.log(self.sink) if self.sink else -math.inf
-        ballot = Ballot.of(np.log(W), self.values, self.label(np.ones(self.length, bool)), sink, self.intercepts)
-        return Sentence(self.length, first, size, token, ballot, self.counts)
+        votes = Votes.of(np.log(W), self.values, self.label(np.ones(self.length, bool)), sink, self.intercepts)
+        return Phrase(self.length, first, size, token, votes, self.counts)
 
 
 def _line(rng: np.random.Generator, counts: str = "raw") -> Line:
@@ -344,7 +344,7 @@ def _contributions(page: Page) -> float:
 )
 def _sufficient(page: Page) -> float:
     """By how much the size is off, and 1 for a set that does not do what it says."""
-    found = sufficient(page.ballot)
+    found = sufficient(page.votes)
     held = np.array(found.indices, int)
     wrong = [not page.keeps_label(held), len(held) != found.size]
     if found.status == "subset-minimal":
@@ -366,7 +366,7 @@ def _sufficient(page: Page) -> float:
     counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("flip")),),
 )
 def _flip(page: Page) -> float:
-    found = flip(page.ballot)
+    found = flip(page.votes)
     if found.status == "none" or page.fewest_deleted is None:
         return float((found.status == "none") != (page.fewest_deleted is None))
     rest = np.ones(page.tokens, int)
@@ -391,7 +391,7 @@ def _flip_words(line: Line) -> float:
     if found.status == "none" or line.fewest_masked is None:
         return float((found.status == "none") != (line.fewest_masked is None))
     kept = np.ones(line.length, bool)
-    kept[list(found.positions)] = False
+    kept[list(found.indices)] = False
     changed = line.label(kept) == found.label_after != line.label(np.ones(line.length, bool))
     return float(max(abs(found.size - line.fewest_masked), not changed, found.status != "minimum"))
 
@@ -409,7 +409,7 @@ def _flip_words(line: Line) -> float:
 def _drop_bound(one: Kept) -> float:
     """f - f_K = delta (f_rest - f_K), and no sub-document that holds K is further from f_K than the bound."""
     page, held = one.page, one.held
-    found = drop(page.ballot, held)
+    found = drop(page.votes, held)
     margin = page.values[:, [page.label]] - np.delete(page.values, page.label, axis=1)
     base = page.intercepts[page.label] - np.delete(page.intercepts, page.label)
     weight = page.weights[0].astype(float)

@@ -93,5 +93,5 @@ def make(figure: Figure, small: bool = False, full: bool = False) -> Made:
     check_matplotlib()
     begin = time.perf_counter()
     tables = figure.full() if full and figure.full is not None else figure.compute(small)
-    drawn = pictures(figure.draw, tables, figure.title)
+    drawn = pictures(figure, tables)
     return Made(figure, tables, drawn, tuple(figure.checks(tables)), time.perf_counter() - begin)

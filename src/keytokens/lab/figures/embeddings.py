@@ -8,8 +8,8 @@ import numpy as np
 
 from ..claims.embeddings.data import planted
 from ..claims.embeddings.stages import embedding_gradient, gaussian_start, loss
-from .figure import OURS, PAPER, Check, Tables, figure, table
-from .look import BLACK, STYLES, cloud, number, sheet
+from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
+from .look import BLACK, STYLES, cloud, number
 from .simulations import (
     alternative_table,
     barrier_table,
@@ -24,7 +24,7 @@ from .simulations import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.axes import Axes
 
 
 ETA = 200.0
@@ -77,14 +77,13 @@ def checks_step(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("step", title="One gradient step on the embeddings", compute=compute_step, checks=checks_step)
-def draw_step(tables: Tables) -> Drawing:
+@figure("step", "One gradient step on the embeddings", compute_step, checks_step, sheet=Sheet(2, 3.4))
+def draw_step(tables: Tables, left: Axes, right: Axes) -> None:
     """Planted data: completely positive, completely negative and irrelevant tokens. The paper states that one
     gradient step aligns each embedding with v in proportion to the token's average signed frequency. Left: values
     after a step of η = 200 in dimension 1024 lie on a line of slope η/2, with the noise of the random start. Right
     (ours): what is left over, per frequency of the token, falls like 1/√d.
     """
-    drawing, (left, right) = sheet(2, 3.4)
     tokens, dims = tables["tokens"], tables["dimensions"]
     for kind, name, style in zip((1, -1, 0), ("positive", "negative", "irrelevant"), STYLES, strict=False):
         mine = tokens["kind"] == kind
@@ -98,7 +97,6 @@ def draw_step(tables: Tables) -> Drawing:
     right.loglog(dims["d"], law, color=BLACK, linewidth=1, label="1/√d")
     right.set(xlabel="dimension d", ylabel="distance from the leading term")
     right.legend()
-    return drawing
 
 
 NORMS = (*(8.0 * 2**k for k in range(7)), 400.0, 1000.0)
@@ -146,15 +144,14 @@ def checks_flow(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("flow", title="Gradient flow on p: selection with maximum margin", compute=compute_flow, checks=checks_flow)
-def draw_flow(tables: Tables) -> Drawing:
+@figure("flow", "Gradient flow on p: selection with maximum margin", compute_flow, checks_flow, sheet=Sheet(2, 3.4))
+def draw_flow(tables: Tables, left: Axes, right: Axes) -> None:
     """Planted data (100 documents of 6 tokens, 8 important and 20 irrelevant ones, d = 512), one step of η = 200 on
     the embeddings, then gradient flow on p. The paper states that p diverges, that every document selects its
     completely positive or negative token, and that the direction maximises the margin of that selection. Left
     (ours): the distance to the solver's direction falls like 1/|p|², that of the margin like 1/|p|. Right: the
     least attention on the important token, and what is left of the loss above its limit.
     """
-    drawing, (left, right) = sheet(2, 3.4)
     flow = tables["flow"]
     left.loglog(flow["norm"], flow["misalignment"], **STYLES[0].all, label="1 − cos(p, p*)")
     left.loglog(flow["norm"], 1 - flow["margin_ratio"], **STYLES[1].all, label="1 − margin / best margin")
@@ -167,7 +164,6 @@ def draw_flow(tables: Tables) -> Drawing:
     right.semilogy(flow["norm"], np.exp(np.maximum(flow["excess"], -40)), **STYLES[3].all, label="loss above its limit")
     right.set(xlim=(0, 140), ylim=(1e-16, 1), xlabel="|p|")
     right.legend()
-    return drawing
 
 
 KINDS = ((1, "positive"), (-1, "negative"), (0, "irrelevant"))
@@ -222,17 +218,17 @@ def _closed(tables: Tables) -> list[Check]:
 
 @figure(
     "u-shape",
-    title="Planted data: values and attention by posterior difference",
-    compute=compute_shape,
-    checks=checks_shape,
+    "Planted data: values and attention by posterior difference",
+    compute_shape,
+    checks_shape,
+    sheet=Sheet(2, 3.4),
 )
-def draw_shape(tables: Tables) -> Drawing:
+def draw_shape(tables: Tables, left: Axes, right: Axes) -> None:
     """Every token of a planted vocabulary after both stages (d = 1024, η = 200). Left: the value v·E grows with the
     difference of the posteriors. Right: the attention logit p·E (of the direction of p) is large at both ends: the
     U shape that the paper shows. The crosses are the closed form for orthonormal embeddings (ours): M/(K + M) on
     the important tokens of both signs and −K/(K + M) on the others, times the margin √(1/K + 1/M).
     """
-    drawing, (left, right) = sheet(2, 3.4)
     tokens = tables["tokens"]
     for (kind, name), style in zip(KINDS, STYLES, strict=False):
         mine = tokens["kind"] == kind
@@ -242,7 +238,6 @@ def draw_shape(tables: Tables) -> Drawing:
     for axes, name in ((left, "value v·E"), (right, "attention logit p·E / |p|")):
         axes.set(xlabel="posterior difference of a token", ylabel=name)
     left.legend()
-    return drawing
 
 
 DIMENSIONS = {4: 0.38, 8: 0.61, 16: 0.72, 24: 0.71, 28: 0.82, 30: 0.94, 32: 0.94, 64: 0.93, 128: 1.00}
@@ -328,16 +323,15 @@ def _robustness(tables: Tables) -> list[Check]:
 
 
 @figure(
-    "selection", title="Who is selected: step size, start and dimension", compute=compute_select, checks=checks_select
+    "selection", "Who is selected: step size, start and dimension", compute_select, checks_select, sheet=Sheet(2, 3.4)
 )
-def draw_select(tables: Tables) -> Drawing:
+def draw_select(tables: Tables, left: Axes, right: Axes) -> None:
     """The fraction of documents that select their important token. Left (ours): from p = c·v, few and frequent
     negative tokens (5 positive, 1 negative): a start far along v leads to another optimum, where negative documents
     select irrelevant tokens; near zero all is well. Right (ours): by dimension, 28 tokens in all; below d = V
     nothing guarantees that one p selects them all. The paper's guarantee is for a large step and dimension, by a
     barrier of the loss.
     """
-    drawing, (left, right) = sheet(2, 3.4)
     basin, dims = tables["basin"], tables["dimensions"]
     etas, cs = np.unique(basin["eta"]), np.unique(basin["c"])
     grid = np.zeros((len(cs), len(etas)))
@@ -355,7 +349,6 @@ def draw_select(tables: Tables) -> Drawing:
     right.annotate("d = V", (28, 0.05), (4, 0), textcoords="offset points", fontsize=8)
     right.set(xlabel="dimension d", ylim=(0, 1.05))
     right.legend(loc="lower right", bbox_to_anchor=(1, 0.12))
-    return drawing
 
 
 TENTH = "In dimension 64 the error of one step is some tenth of the frequency."
@@ -381,18 +374,17 @@ def checks_reviews(tables: Tables) -> list[Check]:
 
 @figure(
     "simulated-reviews",
-    title="Simulated reviews: values and attention after training",
-    compute=compute_reviews,
-    checks=checks_reviews,
+    "Simulated reviews: values and attention after training",
+    compute_reviews,
+    checks_reviews,
+    sheet=Sheet(2, 3.4),
 )
-def draw_reviews(tables: Tables) -> Drawing:
+def draw_reviews(tables: Tables, left: Axes, right: Axes) -> None:
     """A vocabulary of 1,500 tokens with Zipf frequencies of which 15 % know the label, 5,000 documents of 80
     tokens; E and p in dimension 64 trained by Adam, v fixed (ours; the paper's settings are not known). Tokens with
     at least 100 occurrences: values grow with the posterior difference, attention logits with its size.
     """
     tokens = tables["tokens"]
-    drawing, (left, right) = sheet(2, 3.4)
     cloud(left, tokens, "E_v", "value v·E")
     dots = cloud(right, tokens, "E_p", "attention logit p·E")
-    drawing.colorbar(dots, ax=right, label="log₁₀ frequency")
-    return drawing
+    right.figure.colorbar(dots, ax=right, label="log₁₀ frequency")

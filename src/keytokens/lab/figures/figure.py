@@ -8,17 +8,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
-
-
 Table = dict[str, NDArray[Any]]  # columns of one length
 Tables = dict[str, Table]  # by name
+Draw = Callable[..., None]  # tables and panels
 
 # who says what is expected
 PAPER = "paper"
@@ -116,17 +113,30 @@ class Check:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+class Sheet(NamedTuple):
+    """The paper of a figure: panels side by side, row by row."""
+
+    columns: int = 1
+    height: float = 3.6  # of the whole, in inches
+    widths: tuple[float, ...] | None = None  # of the panels of a row, beside each other
+    rows: int = 1
+
+
+ONE_PANEL = Sheet()
+
+
+@dataclass(frozen=True)
 class Figure:
     """One figure, as `figure` registers it."""
 
     name: str
     title: str
-    caption: str
     compute: Callable[[bool], Tables]
-    draw: Callable[[Tables], Drawing]
     checks: Callable[[Tables], Sequence[Check]]
+    draw: Draw
+    caption: str
     full: Callable[[], Tables] | None = None
+    sheet: Sheet = ONE_PANEL
 
 
 REGISTRY: list[Figure] = []  # in the order of the page
@@ -134,13 +144,14 @@ REGISTRY: list[Figure] = []  # in the order of the page
 
 def figure(
     name: str,
-    *,
     title: str,
     compute: Callable[[bool], Tables],
     checks: Callable[[Tables], Sequence[Check]],
+    *,
     full: Callable[[], Tables] | None = None,
     caption: str | None = None,
-) -> Callable[[Callable[[Tables], Drawing]], Callable[[Tables], Drawing]]:
+    sheet: Sheet = ONE_PANEL,
+) -> Callable[[Draw], Draw]:
     """Register the function that draws a figure. Its docstring is the caption, unless one is given.
 
     Parameters
@@ -159,17 +170,18 @@ def figure(
         Returns the tables in the published size, where that takes longer than two minutes and `compute` takes a sample.
     caption : str, optional
         A few sentences in our own words: what a paper states as the paper's, what was found here as ours.
+    sheet : Sheet, optional
+        How many panels there are, and how large.
 
     Returns
     -------
     callable
-        A decorator of a function that takes the tables and returns a matplotlib Figure.
+        A decorator of a function that takes the tables and the panels, which are matplotlib Axes, and draws on them.
     """
 
-    def register(draw: Callable[[Tables], Drawing]) -> Callable[[Tables], Drawing]:
+    def register(draw: Draw) -> Draw:
         said = " ".join((caption or draw.__doc__ or "").split())
-        made = Figure(name=name, title=title, caption=said, compute=compute, draw=draw, checks=checks, full=full)
-        REGISTRY.append(made)
+        REGISTRY.append(Figure(name, title, compute, checks, draw, said, full, sheet))
         return draw
 
     return register

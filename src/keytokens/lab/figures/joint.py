@@ -16,12 +16,12 @@ from ..problems.selection_loss import JointProblem
 from ..svm.problem import MarginProblem
 from ..svm.sets import label_svm, relaxed_problem
 from ..svm.solver import solve
-from .figure import CODE, OURS, Check, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, plane, ray, sheet, tokens, walk
+from .figure import CODE, OURS, Check, Sheet, Table, Tables, figure, table
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, plane, ray, tokens, walk
 from .tables import cosine, states, value_at
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.axes import Axes
 
 
 START = (np.array([-1.0, 0.0]), np.array([0.0, -1.0]))  # v, p
@@ -81,13 +81,17 @@ def _cos(run: Table, t: int, target: Sequence[float] | Vector) -> float:
 
 
 def draw_joint(
-    tables: Tables, third: tuple[float, float], lines: list[tuple[float, str, Style]], place: tuple[float, float]
-) -> Drawing:
+    tables: Tables,
+    left: Axes,
+    right: Axes,
+    third: tuple[float, float],
+    lines: list[tuple[float, str, Style]],
+    place: tuple[float, float],
+) -> None:
     """Left the paths of p and v, right the angle of p; `lines` are the directions of p in degrees.
 
     `place` is where the name of the token (1, −1) stands beside it, out of the way of the path.
     """
-    drawing, (left, right) = sheet(2, 4.0)
     run, floor, path = tables["run"], tables["floor"], tables["path"]
     early = run["t"] <= 200
     ray(left, np.array([0.0, 1.0]), Style(BLACK, ":", ""), "max-margin direction of v")
@@ -115,7 +119,6 @@ def draw_joint(
         if some.any():
             right.plot(path["R"][some], path["degrees"][some], mark, **look)
     right.set(xlabel="|p|", ylabel="angle of p, degrees")
-    return drawing
 
 
 THIRD_3A = (0.5, 1.0)
@@ -153,11 +156,12 @@ def checks_3a(tables: Tables) -> list[Check]:
 
 @figure(
     "3a",
-    title="Head and attention together: both take their max-margin directions",
-    compute=compute_3a,
-    checks=checks_3a,
+    "Head and attention together: both take their max-margin directions",
+    compute_3a,
+    checks_3a,
+    sheet=Sheet(2, 4.0),
 )
-def draw_3a(tables: Tables) -> Drawing:
+def draw_3a(tables: Tables, left: Axes, right: Axes) -> None:
     """Three inputs, each with a zero token and the star shown; head v and attention p start at (−1, 0) and (0, −1)
     and are trained together with steps of length 0.1. All three label margins are equal, so every input is a
     support vector; the paper then predicts, for the minimum over growing balls, the max-margin directions of both:
@@ -165,13 +169,10 @@ def draw_3a(tables: Tables) -> Drawing:
     up to 14.04°, for descent as for the minimum over |v| ≤ R, |p| ≤ R (diamonds). With the floors of published code
     descent stops at |p| = 35.
     """
-    drawing = draw_joint(
-        tables, THIRD_3A, [(TARGET, "max-margin direction of p", Style(BLACK, "--", ""))], (-14.0, 8.0)
-    )
-    right = drawing.axes[1]
+    lines = [(TARGET, "max-margin direction of p", Style(BLACK, "--", ""))]
+    draw_joint(tables, left, right, THIRD_3A, lines, (-14.0, 8.0))
     right.set_ylim(6, 15)
     right.legend(loc="lower right")
-    return drawing
 
 
 THIRD_3B = (0.5, 1.5)
@@ -218,8 +219,8 @@ def _solved(ratio: float) -> tuple[float, float]:
     return float(np.sin(turn)), float(np.cos(turn))
 
 
-@figure("3b", title="An input that is no support vector: the relaxed direction", compute=compute_3b, checks=checks_3b)
-def draw_3b(tables: Tables) -> Drawing:
+@figure("3b", "An input that is no support vector: the relaxed direction", compute_3b, checks_3b, sheet=Sheet(2, 4.0))
+def draw_3b(tables: Tables, left: Axes, right: Axes) -> None:
     """As Fig 3(a), with the third star farther up: its label margin is 1.5, it is no support vector, and the
     paper's relaxed problem asks of it only to win, by any margin. Descent turns p to that relaxed direction (1, 0),
     not to the max-margin direction of all three inputs (grey). Right (ours): the limit depends on how the bounds
@@ -231,11 +232,9 @@ def draw_3b(tables: Tables) -> Drawing:
         (0.0, "relaxed direction of p", Style(BLACK, "--", "")),
         (angle(TIGHT), "max-margin direction of p", Style(GREY, (0, (1, 1)), "")),
     ]
-    drawing = draw_joint(tables, THIRD_3B, lines, (6.0, -13.0))
-    right = drawing.axes[1]
+    draw_joint(tables, left, right, THIRD_3B, lines, (6.0, -13.0))
     right.set_ylim(-1.5, 20)
     right.legend(loc="upper right")
-    return drawing
 
 
 EXPECTED = {
@@ -266,17 +265,15 @@ def checks_3c(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("3c", title="Head and attention together: who leads, who follows", compute=compute_3c, checks=checks_3c)
-def draw_3c(tables: Tables) -> Drawing:
+@figure("3c", "Head and attention together: who leads, who follows", compute_3c, checks_3c, sheet=Sheet(height=3.4))
+def draw_3c(tables: Tables, axes: Axes) -> None:
     """The run of Fig 3(a): attention on the tokens that will be selected, and the probability of the right labels,
     both as means over the three inputs. Attention first falls, while the head still points the wrong way, to its
     minimum after seven steps; then the head leads and the attention follows, and both go to 1.
     """
-    drawing, (axes,) = sheet(1, 3.4)
     run = tables["run"]
     axes.plot(run["t"], run["attention"], **STYLES[0].all, markevery=10, label="attention on the selected tokens")
     axes.plot(run["t"], run["probability"], **STYLES[1].all, markevery=10, label="probability of the labels")
     axes.axhline(1, color="k", linewidth=0.8)
     axes.set(xlabel="steps t", ylabel="mean over the inputs", ylim=(0.3, 1.05))
     axes.legend(loc="lower right")
-    return drawing

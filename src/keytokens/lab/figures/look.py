@@ -7,14 +7,14 @@ behind; matplotlib itself is imported when the first figure is drawn.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...base.errors import MissingExtra
 from ...model.ragged import Vector
-from .figure import Table, Tables
+from .figure import Figure, Sheet, Table, Tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,32 +92,31 @@ def check_matplotlib() -> None:
         raise MissingExtra("figures need matplotlib, an extra: pip install 'keytokens[plot]'") from error
 
 
-def pictures(draw: Callable[[Tables], Drawing], tables: Tables, title: str) -> Pictures:
-    """A drawing as PNG and SVG, without dates: the same tables give the same bytes."""
+def pictures(figure: Figure, tables: Tables) -> Pictures:
+    """A figure as PNG and SVG, without dates: the same tables give the same bytes."""
     check_matplotlib()
     from matplotlib import rc_context, rcdefaults, rcParams
 
     with rc_context():
         rcdefaults()  # whatever the reader's own settings are, the figures look alike
         rcParams.update(_HOUSE)
-        drawing = draw(tables)
+        drawing, panels = _paper(figure.sheet)
+        figure.draw(tables, *panels)
         drawing.draw_without_rendering()  # lay it out once, for both
         drawing.set_layout_engine("none")
         png, svg = io.BytesIO(), io.BytesIO()
-        drawing.savefig(png, format="png", dpi=DPI, metadata={"Software": None, "Title": title})
-        drawing.savefig(svg, format="svg", metadata={"Date": None, "Creator": "keytokens", "Title": title})
+        drawing.savefig(png, format="png", dpi=DPI, metadata={"Software": None, "Title": figure.title})
+        drawing.savefig(svg, format="svg", metadata={"Date": None, "Creator": "keytokens", "Title": figure.title})
     return Pictures(png.getvalue(), svg.getvalue())
 
 
-def sheet(columns: int = 1, height: float = 3.6, widths: tuple[float, ...] | None = None) -> tuple[Drawing, list[Axes]]:
-    """Paper with panels side by side."""
+def _paper(sheet: Sheet) -> tuple[Drawing, list[Axes]]:
     from matplotlib.figure import Figure as Drawing
 
-    width = 5.4 if columns == 1 else 4.1 * columns
-    drawing = Drawing(figsize=(width, height), layout="constrained")
+    width = 5.4 if sheet.columns == 1 else 4.1 * sheet.columns
+    drawing = Drawing(figsize=(width, sheet.height), layout="constrained")
     drawing.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.04)  # type: ignore[union-attr, call-arg]
-    panels = drawing.subplots(1, columns, squeeze=False, width_ratios=widths)
-    return drawing, list(panels[0])
+    return drawing, list(drawing.subplots(sheet.rows, sheet.columns, squeeze=False, width_ratios=sheet.widths).flat)
 
 
 def plane(axes: Axes, low: tuple[float, float], high: tuple[float, float], name: str = "p") -> None:

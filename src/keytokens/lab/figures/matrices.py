@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,12 @@ from ..problems.key_query import EPSILON, KeyQueryProblem
 from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import Solution
-from .figure import CODE, OURS, PAPER, Check, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREY, ORANGE, RED, Style, plane, ray, sheet
+from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
+from .look import BLACK, BLUE, GREY, ORANGE, RED, Style, plane, ray
 from .tables import records, states, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
 
 
 STEPS, LENGTH = 2000, 0.1
@@ -107,15 +107,13 @@ def _answer(problem: CrossProblem, runs: list[dict[int, Vector]], short: Solutio
     )
 
 
-def drawn(tables: Tables, lines: bool = False) -> Drawing:
+def drawn(tables: Tables, axes: Sequence[Axes], lines: bool = False) -> None:
     """One panel an input, and one for how fast the runs turn; with `lines` that part the tokens."""
-    drawing, axes = sheet(3, 4.3)
     for i, panel in enumerate(axes[:2]):
         _input(panel, tables, i, lines)
     _speeds(axes[2], tables)
     handles, labels = axes[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside upper center", ncols=4 if lines else 3)
-    return drawing
+    axes[0].figure.legend(handles, labels, loc="outside upper center", ncols=4 if lines else 3)
 
 
 def _points(found: Table) -> Vector:
@@ -213,11 +211,12 @@ EXPECTED_PATHS = Expected(norms=("8.6857", "9.7548"), ranks=(2, 1), apart="0.109
 
 @figure(
     "matrix-paths",
-    title="W and its factors K, Q go to different max-margin matrices",
-    compute=lambda small: tables_of(few_tokens()),
-    checks=lambda tables: checks_of(tables, EXPECTED_PATHS),
+    "W and its factors K, Q go to different max-margin matrices",
+    lambda small: tables_of(few_tokens()),
+    lambda tables: checks_of(tables, EXPECTED_PATHS),
+    sheet=Sheet(3, 4.3),
 )
-def draw_paths(tables: Tables) -> Drawing:
+def draw_paths(tables: Tables, *axes: Axes) -> None:
     """Two inputs with three tokens each in the plane and a query z for each; attention logits x'W z. The follow-up
     on self-attention as a support vector machine (arXiv:2308.16898) states that training W ends in the max-margin
     matrix of the Frobenius norm, training W = K Q' in that of the nuclear norm. Data of the published notebook;
@@ -225,7 +224,7 @@ def draw_paths(tables: Tables) -> Drawing:
     of its own solution (directions are true, the radius is a logarithm). Right: 1 − cos. Here the nuclear solution
     has rank 1: both inputs look along one line.
     """
-    return drawn(tables)
+    drawn(tables, axes)
 
 
 EXPECTED_LINES = Expected(norms=("1.5264", "1.8726"), ranks=(2, 2), apart="0.0638", penalised=("0.0670", "0.00005"))
@@ -233,13 +232,14 @@ EXPECTED_LINES = Expected(norms=("1.5264", "1.8726"), ranks=(2, 2), apart="0.063
 
 @figure(
     "matrix-lines",
-    title="Two inputs of five tokens: each norm has its own separating lines",
-    compute=lambda small: tables_of(more_tokens()),
-    checks=lambda tables: checks_of(tables, EXPECTED_LINES),
+    "Two inputs of five tokens: each norm has its own separating lines",
+    lambda small: tables_of(more_tokens()),
+    lambda tables: checks_of(tables, EXPECTED_LINES),
+    sheet=Sheet(3, 4.3),
 )
-def draw_lines(tables: Tables) -> Drawing:
+def draw_lines(tables: Tables, *axes: Axes) -> None:
     """As the figure before, with five tokens an input: the best one at (1, 0.5) or (1, −0.5), the others about (−1,
     0). The dotted lines, across W z of each solution, stand half way between the best token and the next: each
     solution parts them with the widest margin in its own norm. Here both solutions have rank 2.
     """
-    return drawn(tables, lines=True)
+    drawn(tables, axes, lines=True)

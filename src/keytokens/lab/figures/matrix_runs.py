@@ -19,13 +19,12 @@ from ..problems.trials import Trials
 from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import NotSolved, Solution
-from .figure import CODE, OURS, PAPER, Check, Table, Tables, figure, table
-from .look import BLUE, GREEN, ORANGE, STYLES, sheet
+from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
+from .look import BLUE, GREEN, ORANGE, STYLES
 from .tables import WIDE, descended, difference, groupby, records, stacked, standard_error, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
 
 
 Target = tuple[Vector, Vector, float, int, int]
@@ -156,11 +155,12 @@ def _mean_local(runs: Table, factors: int, t: int, column: str, expected: float,
 
 @figure(
     "matrix-local",
-    title="Random problems: W goes to the Frobenius solution, (K, Q) to the nuclear one",
-    compute=compute_local,
-    checks=checks_local,
+    "Random problems: W goes to the Frobenius solution, (K, Q) to the nuclear one",
+    compute_local,
+    checks_local,
+    sheet=Sheet(2, 3.7),
 )
-def draw_local(tables: Tables) -> Drawing:
+def draw_local(tables: Tables, left: Axes, right: Axes) -> None:
     """Six inputs of eight tokens in ten dimensions, tokens, queries and head uniform on the sphere, random labels,
     100 problems; W, K and Q begin as linear layers do, steps of length 0.1 for each. Left: attention on the
     selected tokens, mean of all inputs. Right: cos to the max-margin matrix of the selected tokens, in the
@@ -168,7 +168,6 @@ def draw_local(tables: Tables) -> Drawing:
     (K, Q) to the second. The curves are means of all runs. The solutions here have rank 6 in the Frobenius norm and
     about 3 in the nuclear norm.
     """
-    drawing, (left, right) = sheet(2, 3.7)
     for factors, colour, form in ((0, BLUE, "-o"), (1, ORANGE, "--s")):
         mine, name = where(tables["means"], factors=factors), NAMES_LOCAL[factors]
         style: Any = {"color": colour, "markersize": 4}
@@ -180,7 +179,6 @@ def draw_local(tables: Tables) -> Drawing:
     for panel in (left, right):
         panel.set_xlabel("steps t")
         panel.legend(loc="lower right")
-    return drawing
 
 
 CLOSE = """\
@@ -311,12 +309,13 @@ def _ranks(runs: Table, n: int, d: int) -> list[Check]:
 
 @figure(
     "matrix-rank",
-    title="Max-margin matrices: full rank in the Frobenius norm, low rank in the nuclear norm",
-    compute=compute_rank,
-    checks=checks_rank,
+    "Max-margin matrices: full rank in the Frobenius norm, low rank in the nuclear norm",
+    compute_rank,
+    checks_rank,
     full=full_rank,
+    sheet=Sheet(2, 4.4),
 )
-def draw_rank(tables: Tables) -> Drawing:
+def draw_rank(tables: Tables, *panels: Axes) -> None:
     """n inputs of T tokens in d dimensions, tokens, queries and head uniform on the sphere, random labels; the best
     tokens are to be separated. Mean ranks of the max-margin matrices over problems that can be separated: full
     lines for the Frobenius norm, dashed ones for the nuclear norm. The Frobenius solution has rank min(n, d), less
@@ -324,12 +323,10 @@ def draw_rank(tables: Tables) -> Drawing:
     1e-8; its rank is the same, but for about one problem in a hundred, whether singular values below 1e-7 or below
     1e-3 of the largest count as zero.
     """
-    drawing, panels = sheet(2, 4.4)
     _by_dimension(panels, tables["means"], CASES_RANK, {"frobenius": "Frobenius", "nuclear": "nuclear"})
     for panel in panels:
         panel.set(ylabel="mean rank", ylim=(0, None), xticks=DIMENSIONS_RANK)
         panel.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.08))
-    return drawing
 
 
 CASES_GLOBAL = ((5, 5), (10, 5), (20, 5), (5, 10), (5, 15))  # n, T
@@ -410,19 +407,19 @@ def _share(found: Table, expected: float, case: str) -> Check:
 
 @figure(
     "matrix-global",
-    title="Attention by a matrix: the global optimum is found more often in more dimensions",
-    compute=compute_global,
-    checks=checks_global,
+    "Attention by a matrix: the global optimum is found more often in more dimensions",
+    compute_global,
+    checks_global,
     full=full_global,
+    sheet=Sheet(2, 4.2),
 )
-def draw_global(tables: Tables) -> Drawing:
+def draw_global(tables: Tables, *panels: Axes) -> None:
     """n inputs of T tokens in d dimensions, tokens, queries and head uniform on the sphere, random labels.
     Normalised descent on W from 0, 1,200 steps of length 0.2; share of the runs that end saturated on the best
     tokens of all inputs, and whose max-margin matrix is locally optimal. The follow-up (arXiv:2308.16898) states
     that more parameters make the problem separable and the landscape benign; it prints no numbers that we have.
     Steps, length and start are ours.
     """
-    drawing, panels = sheet(2, 4.2)
     shares = tables["shares"]
     percent = {**shares, "best": 100 * shares["best"], "local": 100 * shares["local"]}
     _by_dimension(panels, percent, CASES_GLOBAL, {"best": "global", "local": "local"})
@@ -431,7 +428,6 @@ def draw_global(tables: Tables) -> Drawing:
         panel.set_xticks(DIMENSIONS_GLOBAL, [str(d) for d in DIMENSIONS_GLOBAL])
         panel.minorticks_off()
         panel.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08), fontsize=7)
-    return drawing
 
 
 FLOOR = """\
@@ -517,12 +513,13 @@ def _mean_several(runs: Table, d: int, k: int) -> Check:
 
 @figure(
     "matrix-several",
-    title="A head that bends: attention on several tokens, and the matrix that predicts it",
-    compute=compute_several,
-    checks=checks_several,
+    "A head that bends: attention on several tokens, and the matrix that predicts it",
+    compute_several,
+    checks_several,
     full=full_several,
+    sheet=Sheet(2, 3.7),
 )
-def draw_several(tables: Tables) -> Drawing:
+def draw_several(tables: Tables, left: Axes, right: Axes) -> None:
     """Three inputs of four tokens, f = 1'relu(V'r) of the pooled token r, tokens and queries uniform on the sphere,
     at least one label −1; descent on W, 2,001 steps of length 0.1. Under such a head attention may end on several
     tokens of an input. Runs are kept that end with every token above 1e-3 or at most 1e-6 of attention. 1 − cos
@@ -531,7 +528,6 @@ def draw_several(tables: Tables) -> Drawing:
     follow-up (arXiv:2308.16898) proposes the last for heads that are not linear. Left: at the end. Right: along the
     way, d = 4.
     """
-    drawing, (left, right) = sheet(2, 3.7)
     way = tables["way"]
     for name, said, style in zip(NAMES_SEVERAL, SAID, STYLES[:3], strict=True):
         columns = [group[name] for _, group in groupby(tables["runs"], "d")]
@@ -543,4 +539,3 @@ def draw_several(tables: Tables) -> Drawing:
     left.set(xlabel="dimension d", ylabel="mean 1 − cos at the end")
     left.legend(loc="lower left")
     right.set(xlabel="steps t", ylabel="mean 1 − cos, d = 4")
-    return drawing

@@ -17,13 +17,12 @@ from ..problems.trials import Flags, Trials
 from ..selection import cone, local_optimum
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
-from .figure import CODE, OURS, PAPER, Check, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, fading, number, plane, ray, sheet, tokens, walk
+from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, fading, number, plane, ray, tokens, walk
 from .tables import cosine, distances, groupby, records, speed, states, value_at, walks, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
 
 
 FLOOR_1A = """\
@@ -66,15 +65,16 @@ def checks_1a(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("1a", title="One input: all starts go to the max-margin direction", compute=compute_1a, checks=checks_1a)
-def draw_1a(tables: Tables) -> Drawing:
+@figure(
+    "1a", "One input: all starts go to the max-margin direction", compute_1a, checks_1a, sheet=Sheet(2, 4.2, (1, 1.35))
+)
+def draw_1a(tables: Tables, left: Axes, right: Axes) -> None:
     """One input with three tokens, their keys drawn as stars; the first has score 1, the others 0.9. The paper
     proves for one input whose other tokens share one score that gradient descent ends in the max-margin direction
     of the best token (dashed), wherever it starts. Left: six starts, steps of length 0.1, a marker every ten steps.
     Right (ours): how fast they turn. 1 − cos falls like 1/t². Published code divides the gradient by its length
     plus a small number; there the runs stop at |p| = 28. The runs drawn here have no such floor.
     """
-    drawing, (left, right) = sheet(2, 4.2, (1, 1.35))
     ray(left, GMM, Style(BLACK, "--", ""), "max-margin direction")
     for (_, path), style in zip(groupby(tables["paths"], "run"), STYLES, strict=True):
         walk(left, path["p1"], path["p2"], style)
@@ -84,7 +84,6 @@ def draw_1a(tables: Tables) -> Drawing:
     left.legend(loc="lower right")
     speed(right, tables["distances"], [f"start (0, {number(y)})" for y in STARTS], (100.0, 0.04))
     right.set_ylim(bottom=1e-7)
-    return drawing
 
 
 FLOOR_1B = """\
@@ -143,15 +142,14 @@ def checks_1b(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("1b", title="One input, three scores: two directions attract", compute=compute_1b, checks=checks_1b)
-def draw_1b(tables: Tables) -> Drawing:
+@figure("1b", "One input, three scores: two directions attract", compute_1b, checks_1b, sheet=Sheet(2, 4.0, (1.2, 1.2)))
+def draw_1b(tables: Tables, left: Axes, right: Axes) -> None:
     """The same three keys, but now the third token has score 0. The token with score 0.9 outscores its only
     neighbour, so its max-margin direction (1, 0) is locally optimal, and the paper shows that such a direction
     attracts the starts near it. Left: four of the six starts end in the global direction (dashed), the two lowest
     in the local one (dash-dotted). Right (ours): how fast. In Fig 1(a) the scores of these two tokens tie, and (1,
     0) attracts nothing.
     """
-    drawing, (left, right) = sheet(2, 4.0, (1.2, 1.2))
     ray(left, GMM, Style(BLACK, "--", ""), "global direction")
     ray(left, LMM, Style(GREY, "-.", ""), "local direction")
     for (_, path), style in zip(groupby(tables["paths"], "run"), STYLES, strict=True):
@@ -162,7 +160,6 @@ def draw_1b(tables: Tables) -> Drawing:
     left.legend(loc="upper right")
     speed(right, tables["distances"], [f"start (0, {number(y)})" for y in STARTS], (100.0, 0.1))
     right.set_ylim(bottom=1e-11)
-    return drawing
 
 
 FLOOR_1C = """\
@@ -233,18 +230,18 @@ def checks_1c(tables: Tables) -> list[Check]:
 
 @figure(
     "1c",
-    title="Three inputs: the best tokens are selected with the widest margin",
-    compute=compute_1c,
-    checks=checks_1c,
+    "Three inputs: the best tokens are selected with the widest margin",
+    compute_1c,
+    checks_1c,
+    sheet=Sheet(2, 4.0, (1.25, 1)),
 )
-def draw_1c(tables: Tables) -> Drawing:
+def draw_1c(tables: Tables, left: Axes, right: Axes) -> None:
     """Three inputs with seven tokens each, random keys as in the published notebook: stars are the best token of
     each input (score 1), dots the others (score 0.5). Left: from six starts descent with steps of length 0.1 turns
     towards the max-margin direction (dashed), whose dotted perpendicular parts best tokens from others. Right
     (ours): 1 − cos first falls through zero, since the paths cross the ray, and settles to the slope of 1/t² only
     late: one token misses the margin by 0.007 and pulls until |p| is several hundred.
     """
-    drawing, (left, right) = sheet(2, 4.0, (1.25, 1))
     answer, keys = tables["answer"], tables["keys"]
     p = np.array([answer["p1"][0], answer["p2"][0]])
     ray(left, p, Style(BLACK, "--", ""), "max-margin direction")
@@ -263,7 +260,6 @@ def draw_1c(tables: Tables) -> Drawing:
     left.legend(loc="upper right")
     speed(right, tables["distances"], [f"start ({number(x)}, 0)" for x in STARTS], (1000.0, 8e-4))
     right.set_ylim(bottom=1e-9)
-    return drawing
 
 
 EDGES = """\
@@ -353,8 +349,8 @@ def checks_cone(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("cone", title="The cone of Theorem 3 and the basin it lies in", compute=compute_cone, checks=checks_cone)
-def draw_cone(tables: Tables) -> Drawing:
+@figure("cone", "The cone of Theorem 3 and the basin it lies in", compute_cone, checks_cone, sheet=Sheet(2, 3.8))
+def draw_cone(tables: Tables, left: Axes, right: Axes) -> None:
     """Data of Fig 1(b). The paper proves that descent from inside a cone around a locally optimal direction, far
     enough out, keeps to it, and gives the width μ and the radius R of the cone by the data. Here they are 1.4° and
     107 (ours, from the paper's formulas; the narrow hatched strip). The grey area is the measured basin (ours): the
@@ -363,7 +359,6 @@ def draw_cone(tables: Tables) -> Drawing:
     is safe and far smaller than the basin; but a radius is needed, because close to the origin the direction (1, 0)
     itself leads elsewhere.
     """
-    drawing, (left, right) = sheet(2, 3.8)
     edges, (width, radius) = tables["edges"], (tables["cone"]["degrees"][0], tables["cone"]["radius"][0])
     for axes in (left, right):
         axes.fill_between(edges["radius"], edges["lower"], edges["upper"], color="#d9d9d9", label="measured basin")
@@ -381,7 +376,6 @@ def draw_cone(tables: Tables) -> Drawing:
     left.set_ylabel("angle of the start to (1, 0), degrees")
     left.legend(loc="upper right", ncols=2)
     right.set(ylim=(-4, 8), title="enlarged")
-    return drawing
 
 
 STEPS = (10, 20, 50, 100, 199)
@@ -418,20 +412,18 @@ def checks_4a(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("4a", title="Attention concentrates: normalised and plain steps", compute=compute_4a, checks=checks_4a)
-def draw_4a(tables: Tables) -> Drawing:
+@figure("4a", "Attention concentrates: normalised and plain steps", compute_4a, checks_4a, sheet=Sheet(height=3.4))
+def draw_4a(tables: Tables, axes: Axes) -> None:
     """Data of Fig 1(c), start at p = 0: attention on the best token, mean over the three inputs. Normalised steps
     of length 0.1 select within a hundred steps; plain gradient descent with η = 1 slows down, because its gradient
     shrinks as fast as the attention concentrates.
     """
-    drawing, (axes,) = sheet(1, 3.4)
     for (name, run), style in zip(tables.items(), STYLES, strict=False):
         label = "normalised, steps of 0.1" if name == "normalised" else "plain, η = 1"
         axes.plot(run["t"], run["attention"], **style.all, markevery=20, label=label)
     axes.axhline(1, color="k", linewidth=0.8)
     axes.set(xlabel="steps t", ylabel="attention on the best tokens", ylim=(0, 1.05))
     axes.legend(loc="lower right")
-    return drawing
 
 
 FLOOR_4B = """\
@@ -458,18 +450,16 @@ def checks_4b(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("4b", title="The norm of p grows for ever", compute=compute_4b, checks=checks_4b)
-def draw_4b(tables: Tables) -> Drawing:
+@figure("4b", "The norm of p grows for ever", compute_4b, checks_4b, sheet=Sheet(height=3.4))
+def draw_4b(tables: Tables, axes: Axes) -> None:
     """The runs of Fig 4(a): the norm of p. It grows by nearly 0.1 a step under normalised steps, and like the
     logarithm of the time under plain ones; in both cases for ever, since the loss has no minimum.
     """
-    drawing, (axes,) = sheet(1, 3.4)
     for name, label, style in (("normalised", "normalised, steps of 0.1", 0), ("plain", "plain, η = 1", 1)):
         run = tables[name]
         axes.plot(run["t"], run["norm"], **STYLES[style].all, markevery=20, label=label)
     axes.set(xlabel="steps t", ylabel="|p|", ylim=(0, 21))
     axes.legend(loc="upper left")
-    return drawing
 
 
 FLOOR_5 = """\
@@ -553,8 +543,8 @@ def _worst(found: dict[tuple[str, int], tuple[float, float]], loss: MarginLoss) 
     return float(np.abs(np.array([found[loss.name, int(c)][1] for c in C]) - offset(loss, C)).max())
 
 
-@figure("5", title="The loss decides the lean, not the direction", compute=compute_5, checks=checks_5)
-def draw_5(tables: Tables) -> Drawing:
+@figure("5", "The loss decides the lean, not the direction", compute_5, checks_5, sheet=Sheet(3, 3.9))
+def draw_5(tables: Tables, left: Axes, middle: Axes, right: Axes) -> None:
     """Two inputs, each a zero token and one better token: (1, 1) with score C and (1, −1) with score 1. The
     max-margin direction is (1, 0) whatever C is. The paper draws descent on such data for two losses; on the way it
     leans (ours) to the high score under the correlation loss −x, in the end to the low one under the logistic loss.
@@ -562,7 +552,6 @@ def draw_5(tables: Tables) -> Drawing:
     lines, for every loss; markers are runs of 1,000 steps. With C = 100 and the logistic loss the lean is 47 units
     long.
     """
-    drawing, (left, middle, right) = sheet(3, 3.9)
     _paths(left, tables, "correlation", (-0.3, 1.6), (1, 2, 3, 5, 10))
     _paths(middle, tables, "logistic", (-3.5, 0.5), (1, 3, 5, 7, 10))
     formula = tables["formula"]
@@ -576,7 +565,6 @@ def draw_5(tables: Tables) -> Drawing:
     right.set_yticks([-30, -10, -3, -1, 0, 1, 3], ["−30", "−10", "−3", "−1", "0", "1", "3"])
     right.set(xlabel="score C of the first input", ylabel="p₂ after 1,000 steps")
     right.legend(loc="lower left")
-    return drawing
 
 
 GLOBAL = np.array([1.0, 3.0])
@@ -636,8 +624,8 @@ def checks_8(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("8", title="Two inputs, two limits", compute=compute_8, checks=checks_8)
-def draw_8(tables: Tables) -> Drawing:
+@figure("8", "Two inputs, two limits", compute_8, checks_8, sheet=Sheet(height=5.0))
+def draw_8(tables: Tables, axes: Axes) -> None:
     """Two inputs in the plane, each with a best token (star) and a zero token, all other scores alike. The paper
     shows by such an example that its global theorem needs a single input; it prints no coordinates, these are ours.
     The first input's token alone has the max-margin direction (1, 0); there the zero token of the second input wins
@@ -645,7 +633,6 @@ def draw_8(tables: Tables) -> Drawing:
     token. Descent with steps of length 0.1 from eight starts ends in the global direction (1, 3) (circles, dashed)
     or in the local one (squares, dash-dotted). Hatched: all starts that end in the local one.
     """
-    drawing, (axes,) = sheet(1, 5.0)
     basin = tables["basin"]
     side = int(np.sqrt(len(basin["p1"])))
     x, y, local = (basin[name].reshape(side, side) for name in ("p1", "p2", "local"))
@@ -660,4 +647,3 @@ def draw_8(tables: Tables) -> Drawing:
     tokens(axes, keys, ["input 1", "input 2", "zero"], [(2, 9), (8, -3), (6, -13)])
     plane(axes, (-2.4, -2.0), HIGH)
     axes.legend(loc="upper left")
-    return drawing

@@ -18,12 +18,12 @@ from ..problems.selection_loss import SelectionProblem
 from ..problems.trials import Trials
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
-from .figure import CODE, OURS, PAPER, Check, Table, Tables, figure, table
-from .look import GREY, STYLES, sheet
+from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
+from .look import GREY, STYLES
 from .tables import WIDE, records, stacked, value_at, where
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.axes import Axes
 
 
 BETTER = """\
@@ -134,19 +134,19 @@ def _fall_norms(tables: Tables, q: float) -> float:
 
 @figure(
     "mirror-norms",
-    title="Mirror descent: each norm has its own max-margin direction",
-    compute=compute_norms,
-    checks=checks_norms,
+    "Mirror descent: each norm has its own max-margin direction",
+    compute_norms,
+    checks_norms,
     full=full_norms,
+    sheet=Sheet(3, 3.6),
 )
-def draw_norms(tables: Tables) -> Drawing:
+def draw_norms(tables: Tables, *panels: Axes) -> None:
     """Six inputs with eight tokens in ten dimensions, tokens, queries and head uniform on the sphere, random
     labels; W begins at random. Mirror descent on sign(W) |W|^(q−1) with normalised steps of 0.1, for q = 1.75, 2
     and 3. The paper states that the direction tends to the matrix of least norm |W|_q that puts the selected tokens
     above the others. Drawn (ours): the Bregman divergence from each run to the max-margin matrices, in three norms,
     of the tokens that the run itself selects; mean over the runs. Only that of the run's own q goes to 0.
     """
-    drawing, panels = sheet(3, 3.6)
     for panel, q in zip(panels, STEPS, strict=True):
         mine, zero = (where(tables[name], q=f"{q:g}") for name in ("random", "zero"))
         for style, e in zip(STYLES, STEPS, strict=False):
@@ -155,7 +155,6 @@ def draw_norms(tables: Tables) -> Drawing:
         panel.set(title=f"descent in the norm q = {q:g}", xlabel="steps t", ylim=(5e-5, 1.5))
         panel.legend(loc="lower left", fontsize=7)
     panels[0].set_ylabel("Bregman divergence of the directions")
-    return drawing
 
 
 FLOOR = """\
@@ -245,11 +244,12 @@ def _divergences(mine: Table, q: float) -> list[Check]:
 
 @figure(
     "mirror-joint",
-    title="Mirror descent on head and attention: the norm decides which token wins",
-    compute=compute_joint,
-    checks=checks_joint,
+    "Mirror descent on head and attention: the norm decides which token wins",
+    compute_joint,
+    checks_joint,
+    sheet=Sheet(2, 3.9),
 )
-def draw_joint(tables: Tables) -> Drawing:
+def draw_joint(tables: Tables, left: Axes, right: Axes) -> None:
     """Two inputs of three tokens in the plane with labels 1 and −1; the query of each is its first token. Head v
     and attention W are trained together from 0 by mirror descent with normalised steps of 0.1, for q = 1.75, 2 and
     3. Published code stores which tokens the runs select: for q = 3 another one in the first input than for the
@@ -258,7 +258,6 @@ def draw_joint(tables: Tables) -> Drawing:
     the selected tokens. A gradient below any floating-point number still has a direction, so no run ends early and
     none overflows.
     """
-    drawing, (left, right) = sheet(2, 3.9)
     for style, q in zip(STYLES, STEPS, strict=False):
         mine = where(tables["runs"], q=f"{q:g}")
         early, tokens = mine["t"] <= 100, f"[{mine['first'][-1]}, {mine['second'][-1]}]"
@@ -276,7 +275,6 @@ def draw_joint(tables: Tables) -> Drawing:
     right.legend(loc="lower left", ncols=2, fontsize=7)
     for panel in (left, right):
         panel.set_xlabel("steps t")
-    return drawing
 
 
 POLYAK = """\
@@ -441,12 +439,13 @@ def _faster(courses: Table) -> list[Check]:
 
 @figure(
     "rates",
-    title="How fast four step rules turn to the max-margin direction",
-    compute=compute_rates,
-    checks=checks_rates,
+    "How fast four step rules turn to the max-margin direction",
+    compute_rates,
+    checks_rates,
     full=full_rates,
+    sheet=Sheet(3, 3.9),
 )
-def draw_rates(tables: Tables) -> Drawing:
+def draw_rates(tables: Tables, *panels: Axes) -> None:
     """Four inputs with five tokens in twenty dimensions; in each input one token has score 1 and the others 0.
     Descent from p = 0 by four rules. A paper on rates states that normalised and Polyak steps turn faster than
     gradient descent and sparsify attention faster. Ours: |p| grows like log t by gradient descent, like t by
@@ -455,7 +454,6 @@ def draw_rates(tables: Tables) -> Drawing:
     logarithms over the last decade and a half of a run, of the differences where a quantity grows (exponent 0 is
     the law of log t), with 95% intervals by a jackknife over eight blocks of the tail.
     """
-    drawing, panels = sheet(3, 3.9)
     for panel, name, column, said in zip(panels, COLUMNS, SHOWN, SAID, strict=True):
         for style, (rule, (words, _)) in zip(STYLES, RULES.items(), strict=False):
             mine, fit = (where(tables[name], rule=rule) for name in ("courses", "exponents"))
@@ -467,4 +465,3 @@ def draw_rates(tables: Tables) -> Drawing:
     for panel in panels[:2]:
         low, high = panel.get_ylim()
         panel.set_ylim(low, high * 60)  # room for the legend
-    return drawing

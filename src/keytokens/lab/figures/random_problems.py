@@ -12,12 +12,12 @@ from ...training.loop import Status, run
 from ..claims.instances import spheres
 from ..descent.flow import Flow
 from ..problems.trials import Endings, Trials, on_span
-from .figure import OURS, PAPER, Check, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, sheet
+from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES
 from .tables import WIDE, difference, groupby, records, stacked, where
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.axes import Axes
 
 
 DIMENSIONS = (2, 5, 10, 100, 300, 500)
@@ -213,8 +213,8 @@ def _cosines(found: Table, k: int, d: int) -> list[Check]:
     return [Check(f"mean cos at d = {d}", found["cos"][k], float(COS[d]), wide, OURS)]
 
 
-@figure("9a", title="Random problems: which direction wins, by dimension", compute=compute_9a, checks=checks_9a)
-def draw_9a(tables: Tables) -> Drawing:
+@figure("9a", "Random problems: which direction wins, by dimension", compute_9a, checks_9a, sheet=Sheet(height=4.0))
+def draw_9a(tables: Tables, axes: Axes) -> None:
     """Four inputs with six tokens, keys and head uniform on the sphere, random labels; 1,000 problems for each
     dimension d, normalised descent from p = 0, 1,000 steps of length 1. The paper reports that in the plane most
     runs do not saturate (attention on the selected tokens below 1 − 1e-5), that for larger d nearly all end in a
@@ -223,7 +223,6 @@ def draw_9a(tables: Tables) -> Drawing:
     each lies a minimum of the loss, far out and at an attention above 1 − 1e-5, or, after more steps, a locally
     optimal selection.
     """
-    drawing, (axes,) = sheet(1, 4.0)
     found = tables["bars"]
     x, bottom = np.arange(len(DIMENSIONS)), np.zeros(len(DIMENSIONS))
     parts = [
@@ -245,7 +244,6 @@ def draw_9a(tables: Tables) -> Drawing:
     axes.grid(axis="x", visible=False)
     axes.set(xlabel="dimension d", ylabel="share of the runs", ylim=(0, 1))
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.01), ncols=2)
-    return drawing
 
 
 PLANE = """\
@@ -284,15 +282,14 @@ def checks_9b(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("9b", title="Random problems: the score gap to the margin", compute=compute_9b, checks=checks_9b)
-def draw_9b(tables: Tables) -> Drawing:
+@figure("9b", "Random problems: the score gap to the margin", compute_9b, checks_9b, sheet=Sheet(height=3.4))
+def draw_9b(tables: Tables, axes: Axes) -> None:
     """The runs of Fig 9(a) that saturate, all dimensions together: how far the selected tokens outscore the tokens
     on their margin, at the least (bins of 0.01, counts on a logarithmic scale). Where it is positive the selection
     is locally optimal. The paper reports a negative value in fewer than 1% of the runs, near zero, and a
     correlation with the max-margin direction above 0.99 on average even there. Over all dimensions our runs agree;
     in the plane alone the share is some percent, and the values are not all small (ours).
     """
-    drawing, (axes,) = sheet(1, 3.4)
     low, count = tables["bins"]["low"], tables["bins"]["count"]
     negative = low < -BIN / 2
     for part, colour, label in ((negative, ORANGE, "not locally optimal"), (~negative, BLUE, "locally optimal")):
@@ -300,7 +297,6 @@ def draw_9b(tables: Tables) -> Drawing:
     axes.axvline(0, color=BLACK, linewidth=1)
     axes.set(yscale="log", xlabel="least score gap to a token on the margin", ylabel="runs")
     axes.legend(loc="upper right")
-    return drawing
 
 
 # share of the saturated runs, and how many they are, in an independent run of ours with other seeds
@@ -337,14 +333,13 @@ def checks_10(tables: Tables) -> list[Check]:
     ]
 
 
-@figure("10", title="Random problems: score gaps by dimension", compute=compute_10, checks=checks_10)
-def draw_10(tables: Tables) -> Drawing:
+@figure("10", "Random problems: score gaps by dimension", compute_10, checks_10, sheet=Sheet(height=3.6))
+def draw_10(tables: Tables, axes: Axes) -> None:
     """The numbers of Fig 9(b) as distribution functions, one for each dimension (ours): the share of the saturated
     runs whose least score gap is at most x. At 0 the curves are the share of the selections that are not locally
     optimal; only the plane is visibly above zero there. The scale of x is linear between −0.01 and 0.01 and
     logarithmic outside. In high dimension the scores of unit vectors are small, and so are the gaps.
     """
-    drawing, (axes,) = sheet(1, 3.6)
     for ((d,), curve), style in zip(groupby(tables["curves"], "d"), STYLES, strict=True):
         every = max(1, len(curve["gap"]) // 6)
         axes.step(curve["gap"], curve["share"], where="post", **style.all, markevery=every, label=f"d = {d}")
@@ -358,4 +353,3 @@ def draw_10(tables: Tables) -> Drawing:
         ylabel="share of the saturated runs with a gap ≤ x",
     )
     axes.legend(loc="upper left")
-    return drawing

@@ -21,13 +21,13 @@ from ...text.spill import Threads
 from ...training.fit import TrainingSet, fit_scalars
 from ..claims.embeddings.data import Documents
 from ..claims.embeddings.stages import attention, first_step, gaussian_start
-from .figure import OURS, PAPER, Check, Table, Tables, figure, table
-from .look import STYLES, cloud, sheet
+from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
+from .look import STYLES, cloud
 from .simulations import train_embeddings
 from .tables import records
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.axes import Axes
 
 
 CAPTION = """\
@@ -68,10 +68,8 @@ def real_figure(name: str, corpus: str, title: str, *, balanced: bool) -> None:
 
     words = ", both labels weighed alike" if balanced else ""
     caption = CAPTION.format(title=title, vocabulary=VOCABULARY, balanced=words)
-    register = figure(
-        name, title=f"{title}: values and attention of words", compute=compute, checks=_checks, caption=caption
-    )
-    register(_draw)
+    said, sheet = f"{title}: values and attention of words", Sheet(2, 6.4, rows=2)
+    figure(name, said, compute, _checks, caption=caption, sheet=sheet)(_draw)
 
 
 def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> Tables:
@@ -128,18 +126,13 @@ def _selected(data: Documents, names: Sequence[str], logits: Vector) -> Table:
     return records(rows)
 
 
-def _draw(tables: Tables) -> Drawing:
-    from matplotlib.figure import Figure as Paper
-
-    tokens = tables["tokens"]
-    drawing = Paper(figsize=(8.2, 6.4), layout="constrained")
-    panels = drawing.subplots(2, 2)
-    rows = (("E_v", "E_p", "v·E", "p·E"), ("b", "a", "b", "a"))
-    for (left, right), (value, logit, value_name, logit_name) in zip(panels, rows, strict=True):
+def _draw(tables: Tables, *panels: Axes) -> None:
+    tokens, above, below = tables["tokens"], panels[:2], panels[2:]
+    rows = ((above, "E_v", "E_p", "v·E", "p·E"), (below, "b", "a", "b", "a"))
+    for (left, right), value, logit, value_name, logit_name in rows:
         cloud(left, tokens, value, f"value {value_name}", _strongest(tokens, value))
         dots = cloud(right, tokens, logit, f"attention logit {logit_name}", _strongest(tokens, logit))
-        drawing.colorbar(dots, ax=right, label="log₁₀ frequency")
-    return drawing
+        right.figure.colorbar(dots, ax=right, label="log₁₀ frequency")
 
 
 def _strongest(tokens: dict[str, Any], column: str) -> list[tuple[int, str]]:
@@ -217,20 +210,19 @@ def checks_training(tables: Tables) -> list[Check]:
 
 @figure(
     "training",
-    title="Text instead of vision: attention sharpens while it is trained",
-    compute=compute_training,
-    checks=checks_training,
+    "Text instead of vision: attention sharpens while it is trained",
+    compute_training,
+    checks_training,
+    sheet=Sheet(2, 3.2),
 )
-def draw_training(tables: Tables) -> Drawing:
+def draw_training(tables: Tables, left: Axes, right: Axes) -> None:
     """The paper follows a vision transformer during training: the soft number of attended patches, 1/|s|², falls,
     and the norm of the key-query weights grows. The same two curves for our text model on IMDB, step by step (ours;
     no sink, words only): the soft number of attended words of a review over its length, and the norm of the
     attention logits.
     """
-    drawing, (left, right) = sheet(2, 3.2)
     rows = tables["training"]
     left.plot(rows["step"], rows["soft_share"], **STYLES[0].all, markevery=4)
     left.set(xlabel="step of training", ylabel="soft number of attended words / length")
     right.plot(rows["step"], rows["norm"], **STYLES[1].all, markevery=4)
     right.set(xlabel="step of training", ylabel="norm of the attention logits |a|")
-    return drawing
