@@ -19,7 +19,6 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from keytokens.proof.masking import Search
-from keytokens.proof.occurrences import steps
 from keytokens.proof.phrase import Phrase
 from keytokens.proof.votes import FloatArray
 from keytokens.proof.words import ProvedSet, _smallest_flip
@@ -117,7 +116,7 @@ class _Rows:
         tally: list[tuple[int, float]] = []
         for s in np.flatnonzero(votes).tolist():
             mine = np.flatnonzero(self.phrase.token == s)
-            added = steps(len(mine), self.phrase.counts) * votes[s] / (self.phrase.weight[s] * self.scale)
+            added = np.diff(self.phrase.phi(np.arange(len(mine) + 1))) * votes[s] / (self.phrase.weight[s] * self.scale)
             levels = range(self.columns, self.columns + len(mine))
             self.columns += len(mine)
             tally.extend(zip(levels, added.tolist(), strict=True))

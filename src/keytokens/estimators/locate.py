@@ -1,4 +1,4 @@
-"""From texts and a model to the records that explain the predictions."""
+"""From texts and a model to predictions, and to the records that explain them: both see the same counts."""
 
 from __future__ import annotations
 
@@ -49,52 +49,58 @@ def explain_texts(
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """The known n-grams of some texts in text order, shorter ones first, and the tokens of each text.
+    """The known n-grams of some texts, and the same grouped by text and column; `locate` makes it.
 
-    Tokens are numbered through all texts, in the order in which they first occur. `by_column` are the same tokens with
-    those of each text in the order of their columns, as in a matrix of counts.
+    A *use* is one occurrence of a known n-gram. Uses are numbered in text order, shorter ones first.
     """
 
-    first: NDArray[np.intp]  # (O,) first word
-    size: NDArray[np.intp]  # (O,) words
-    token: NDArray[np.intp]  # (O,) which token
-    column: NDArray[np.int32]  # (T,)
-    occurrences: NDArray[np.intp]  # (T,)
-    by_column: NDArray[np.intp]  # (T,) tokens
-    word_ends: NDArray[np.intp]  # (n + 1,) words up to the end of each text
+    shape: tuple[int, int]  # texts, columns
+    first: NDArray[np.intp]  # (O,) first word of each use
+    size: NDArray[np.intp]  # (O,) how many words it has
+    column: NDArray[np.int32]  # (O,) its column
+    word_ends: NDArray[np.intp]  # (n + 1,) words up to the end of each text; 0 first
     use_ends: NDArray[np.intp]  # (n + 1,) uses up to the end of each text
-    token_ends: NDArray[np.intp]  # (n + 1,) tokens up to the end of each text
+    grouped: NDArray[np.intp]  # (O,) the uses by text, then by column; equal ones in text order
+    heads: NDArray[np.intp]  # (T,) where each token of a text begins among them
 
-    @classmethod
-    def of(cls, words: Words, vocabulary: Vocabulary) -> Located:
-        grid = vocabulary.grid(words)
-        columns = grid.ravel()
-        place = (columns >= 0).nonzero()[0]
-        column = columns[place]
-        first, size = np.divmod(place, grid.shape[1])
-        size += 1
-        word_ends = np.zeros(len(words.ends) + 1, np.intp)
-        word_ends[1:] = words.ends
-        use_ends = place.searchsorted(word_ends * grid.shape[1])
-        keys = column.astype(np.int64)
-        if len(words.ends) > 1:
-            keys += np.repeat(np.arange(len(words.ends)) * len(vocabulary), np.diff(use_ends))
-        use, heads = _grouped(keys, len(words.ends) * len(vocabulary))
-        seen_first = use[heads]  # of each token, in the order of columns
-        is_first = np.zeros(len(use), np.bool_)
-        is_first[seen_first] = True
-        starts = is_first.nonzero()[0]
-        number = np.empty(len(use), np.intp)  # of each token, where it is first seen
-        number[starts] = np.arange(len(starts))
-        by_column = number[seen_first]
-        times = np.empty(len(heads), np.intp)
-        times[:-1], times[-1:] = heads[1:], len(use)
-        times -= heads
-        occurrences, token = np.empty_like(times), np.empty_like(use)
-        occurrences[by_column] = times
-        token[use] = by_column.repeat(times)
-        ends = word_ends, use_ends, starts.searchsorted(use_ends)
-        return cls(first, size, token, column[starts], occurrences, by_column, *ends)
+    @functools.cached_property
+    def times(self) -> NDArray[np.intp]:
+        """(T,) how often each token occurs, in the order of `heads`."""
+        return np.diff(self.heads, append=len(self.grouped))
+
+    @functools.cached_property
+    def token_ends(self) -> NDArray[np.intp]:
+        """(n + 1,) tokens up to the end of each text."""
+        return self.heads.searchsorted(self.use_ends)
+
+    def matrix(self, counts: str) -> sparse.csr_matrix:
+        """(texts, columns) the counts, weighed."""
+        C = copy(_no_entries(*self.shape))
+        C.data, C.indices = WEIGHTINGS[counts](self.times), self.column[self.grouped[self.heads]]
+        C.indptr = self.token_ends.astype(np.int32)
+        return C
+
+
+def locate(words: Words, vocabulary: Vocabulary) -> Located:
+    """Find the known n-grams of some texts: the one search that predictions and explanations share."""
+    grid = vocabulary.grid(words)
+    columns = grid.ravel()
+    place = (columns >= 0).nonzero()[0]
+    first, size = np.divmod(place, grid.shape[1])
+    size += 1
+    column = columns[place]
+    word_ends = np.append(0, words.ends)
+    use_ends = place.searchsorted(word_ends * grid.shape[1])
+    n, keys = len(words.ends), column.astype(np.int64)
+    if n > 1:
+        keys += np.repeat(np.arange(n) * len(vocabulary), np.diff(use_ends))
+    grouped, heads = _grouped(keys, n * len(vocabulary))
+    return Located((n, len(vocabulary)), first, size, column, word_ends, use_ends, grouped, heads)
+
+
+def predicted(texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, counts: str) -> Float:
+    """The logits of some texts, a row a class."""
+    return scores(locate(read_words(texts), vocabulary).matrix(counts), theta)
 
 
 def _grouped(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -124,26 +130,24 @@ def _read(
     texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
 ) -> Documents:
     words = read_words(texts)
-    uses = Located.of(words, vocabulary)
-    column = uses.column
-    weight = WEIGHTINGS[counts](uses.occurrences)
-    # f as `predict` computes it, to the bit: the same matrix
-    C = copy(_no_entries(len(texts), len(vocabulary)))
-    C.data, C.indices, C.indptr = weight[uses.by_column], column[uses.by_column], uses.token_ends.astype(np.int32)
-    F = scores(C, theta)
+    found = locate(words, vocabulary)
+    F = scores(found.matrix(counts), theta)
+    token, starts, by_column = _numbered(found)
+    column, occurrences = found.column[starts], np.empty_like(found.times)
+    occurrences[by_column] = found.times
     return Documents(
         texts=texts,
         words=_places(texts, words),
-        first=uses.first,
-        size=uses.size,
-        token=uses.token,
+        first=found.first,
+        size=found.size,
+        token=token,
         names=Later(len(column), functools.partial(vocabulary.names, column)),
-        log_weight=np.log(weight) + theta.a.take(column),
+        log_weight=np.log(WEIGHTINGS[counts](occurrences)) + theta.a.take(column),
         values=_by_class(theta.B.take(column, axis=1) + theta.c[:, None]).T,
-        occurrences=uses.occurrences,
-        word_ends=uses.word_ends,
-        use_ends=uses.use_ends,
-        token_ends=uses.token_ends,
+        occurrences=occurrences,
+        word_ends=found.word_ends,
+        use_ends=found.use_ends,
+        token_ends=found.token_ends,
         sink_log_weight=theta.log_sink,
         sink_values=_by_class(theta.c[:, None])[:, 0],
         scores=_by_class(F).T,
@@ -151,6 +155,20 @@ def _read(
         classes=classes,
         counts=counts,
     )
+
+
+def _numbered(found: Located) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """The tokens numbered as they first occur: of each use, the first use of each, and in the order of `heads`."""
+    seen_first = found.grouped[found.heads]
+    is_first = np.zeros(len(found.grouped), np.bool_)
+    is_first[seen_first] = True
+    starts = is_first.nonzero()[0]
+    number = np.empty(len(found.grouped), np.intp)  # of each token, where it is first seen
+    number[starts] = np.arange(len(starts))
+    by_column = number[seen_first]
+    token = np.empty_like(found.grouped)
+    token[found.grouped] = by_column.repeat(found.times)
+    return token, starts, by_column
 
 
 def _places(texts: Sequence[str], words: Words) -> NDArray[np.intp]:

@@ -19,10 +19,8 @@ from ..base.checks import check_labels, check_number, check_range, check_texts, 
 from ..base.errors import refusal
 from ..base.threads import ordered_map
 from ..explain.text import Explanation, KeyToken
-from ..model.attention import scores
 from ..model.blocks import Float, blocks_of
-from ..model.weighting import WEIGHTINGS, weigh
-from ..text.matrix import count
+from ..model.weighting import WEIGHTINGS
 from ..text.ngrams import Limits, build
 from ..text.spill import Threads
 from ..text.vocabulary import Vocabulary
@@ -30,7 +28,7 @@ from ..text.words import blocks
 from ..training.weights import class_weighted
 from .attention import Attention, Exact
 from .compression import TokenModel, largest_within, most_decisive, shrink
-from .locate import explain_texts, read_together
+from .locate import explain_texts, predicted, read_together
 from .prior import Prior
 from .streaming import LEAST_MEMORY, Budget, Workplace, gather
 
@@ -210,7 +208,7 @@ class KeyTokenClassifier(Attention):
         theta = self._theta
 
         def one(some: list[str]) -> Float:
-            return scores(weigh(count(some, self.vocabulary_), self.counts), theta)
+            return predicted(some, self.vocabulary_, theta, self.counts)
 
         done = ordered_map(one, blocks(listed), self._threads)
         return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))

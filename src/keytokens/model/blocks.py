@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..base.threads import Threads, ordered_map
+from ..base.threads import Pool, ordered_map
 
 BLOCK = 1 << 24  # entries of a block
 _PARTS = 8  # of a block, at most: a constant, whatever the threads
@@ -76,14 +76,14 @@ class Block:
         if self.let_go is not None:
             self.let_go()
 
-    def times(self, X: Float, threads: Threads) -> Float:
+    def times(self, X: Float, threads: Pool) -> Float:
         """C X: (tokens, columns) to (documents, columns)."""
         total, *others = ordered_map(lambda part: product(_turned(part[1]), X[part[0]]), self._parts, threads)
         for other in others:
             total += other
         return total
 
-    def transposed_times(self, R: Float, threads: Threads, of: Callable[[Float], Float] | None = None) -> Float:
+    def transposed_times(self, R: Float, threads: Pool, of: Callable[[Float], Float] | None = None) -> Float:
         """C' R: (documents, columns) to (tokens, columns); with `of`, of(C)' R, where it acts on each entry."""
         sums = np.empty((self.n_tokens, R.shape[1]), self.dtype)
 

@@ -1,7 +1,7 @@
-"""What can be proved of one prediction: sufficient sets, flips and ranges, of tokens and of words.
+"""What can be proved of one prediction: sufficient sets, flips and ranges, of tokens, occurrences and words.
 
-Mathematics on the weights and values of one document; no strings. `Votes` is the document before the certificate,
-`Phrase` adds where its n-grams stand.
+This is mathematics on the weights and values of one document, without strings. `Votes` holds a document, `Phrase` adds
+where its n-grams stand, and a `ProvedSet` is an answer with what is proved of its size.
 """
 
 from .occurrences import flip_occurrences, sufficient_occurrences

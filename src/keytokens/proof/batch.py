@@ -1,10 +1,12 @@
 """Token sets of many documents of two classes at once, where plain sums decide them.
 
-What `sufficient` and `flip` find in one document with sums that are exact, one sort and one running sum find in all:
-the votes of the supporters, largest first, in shares of their sum. A document in which some comparison is closer than
-the rounding of the running sum could reach, or which is special in any other way, is left to them: `clear` says so. So
-every set is the one that they would find. The least margin needs no sort: with the mean of the worst sub-document so
-far as a guess, exactly the free tokens of lower value make it worse, and their mean is the next guess (Dinkelbach).
+In one document, `sufficient` and `flip` use exact sums and a sort. Here one sort and one running sum serve all
+documents: the votes of the supporters, largest first, as shares of their sum. A document is left to `sufficient` and
+`flip` where a comparison is closer than the rounding of the running sum could reach, or where it is special in another
+way; `clear` says so. So every set is the one that they would find.
+
+The least margin needs no sort. Take the mean of the worst sub-document so far as a guess: exactly the free tokens of
+lower value make it worse, and their mean is the next guess (Dinkelbach).
 
 What is computed of one document does not depend on the others, to the bit.
 """

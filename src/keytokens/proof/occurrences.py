@@ -23,11 +23,6 @@ from .tokens import NOTHING, ProvedSet, flip, sufficient
 from .votes import FloatArray, IntArray, Pair, Votes, beats, label_of, near
 
 
-def steps(count: int, counts: str) -> FloatArray:
-    """What occurrences 1..count add, one after the other: never increasing."""
-    return np.diff(weighting(counts)(np.arange(count + 1)))
-
-
 def itemised(votes: Votes, occurrences: IntArray, counts: str) -> tuple[Votes, IntArray]:
     """One item per occurrence that adds weight, and the token of each item."""
     _check(votes, occurrences)
@@ -41,8 +36,23 @@ def itemised(votes: Votes, occurrences: IntArray, counts: str) -> tuple[Votes, I
 
 
 def sufficient_occurrences(votes: Votes, occurrences: ArrayLike, counts: str = "raw") -> ProvedSet:
-    """Fewest occurrences that fix the label; `indices` names the token of each, one entry an occurrence.
+    """Find the fewest occurrences that fix the label.
 
+    Parameters
+    ----------
+    votes : Votes
+    occurrences : array-like of int
+        How often each token occurs.
+    counts : str
+        The name of the weighting.
+
+    Returns
+    -------
+    ProvedSet
+        `indices` names the token of each occurrence.
+
+    Examples
+    --------
     Tokens of votes 3 (once), 2 (twice) against 3.5: one token, but two occurrences.
 
     >>> votes = Votes.of(np.log([1.0, 2.0, 1.0]), [[0, 3.0], [0, 2.0], [0, -3.5]], label=1)
@@ -55,7 +65,13 @@ def sufficient_occurrences(votes: Votes, occurrences: ArrayLike, counts: str = "
 
 
 def flip_occurrences(votes: Votes, occurrences: ArrayLike, counts: str = "raw") -> ProvedSet:
-    """Fewest occurrences whose deletion changes the label; `indices` names the token of each."""
+    """Find the fewest occurrences whose deletion changes the label; parameters as for `sufficient_occurrences`.
+
+    Returns
+    -------
+    ProvedSet
+        A minimum, or status "none"; `indices` names the token of each occurrence.
+    """
     occurrences = np.asarray(occurrences, dtype=np.intp)
     if weighting(counts).additive:
         items, token = itemised(votes, occurrences, counts)

@@ -1,19 +1,18 @@
-"""The words of a document, the n-grams on them, and programs that are exact or bound the truth from one side.
+"""The words of a document with the n-grams on them, and the programs that answer for masks.
 
-A token that occurs c times weighs phi(c) (`model.weighting`). Masking is local only if each occurrence counts for
-itself; where phi is not additive it is replaced by straight lines. phi is concave on 0..c, hence for r
-occurrences left
+A token that occurs c times weighs phi(c) (`model.weighting`). A `RunLengthProgram` needs each occurrence to count for
+itself. Where phi is not additive, it is replaced by straight lines. phi is concave on 0..c, so for r occurrences left:
 
-    from below   phi(r) >= phi(c) * (sum of the shares of those left), where the shares are an average of orders in
-                 which the steps phi(1) - phi(0) >= phi(2) - phi(1) >= ... >= phi(c) - phi(c - 1) are handed out,
-                 divided by phi(c): any r of the steps sum to at most the first r, which sum to phi(r). Equal shares
-                 1 / c are the average of all orders; binary counts (steps 1, 0, ..., 0) allow any shares >= 0 of sum 1.
-    from above   phi(r) <= phi(c) - (c - r) * last step, since each of the c - r steps that are gone is at least the
-                 last one. With binary counts and c > 1 the last step is 0: the token counts as never lost.
+    from below   phi(r) >= phi(c) times the sum of the shares of those left. Shares are an average of orders in which
+                 the steps phi(1) - phi(0) >= phi(2) - phi(1) >= ... >= phi(c) - phi(c - 1) are handed out, divided by
+                 phi(c): any r of the steps sum to at most the first r, which sum to phi(r). Equal shares 1 / c are the
+                 average of all orders. Binary counts (steps 1, 0, ..., 0) allow any shares >= 0 of sum 1.
+    from above   phi(r) <= phi(c) - (c - r) * last step: each of the c - r steps that are gone is at least the last
+                 one. With binary counts and c > 1 the last step is 0, so the token counts as never lost.
 
-*Pessimistic* for the label: supporters from below, opponents from above. The sum is then at most the true one for
-every mask: what cannot lose there cannot lose. *Optimistic*: the other way round. With an additive phi, or if no
-token that votes occurs twice, both are the truth.
+A program is *pessimistic* for the label if it takes supporters from below and opponents from above. Its sum is then at
+most the true one for every mask: what cannot lose there cannot lose. An *optimistic* program does it the other way
+round. With an additive phi, or if no token that votes occurs twice, both are exact.
 """
 
 from __future__ import annotations
@@ -27,19 +26,36 @@ from ..base.errors import refusal
 from ..model.weighting import Weighting, weighting
 from .occurrences import recounted
 from .program import RunLengthProgram
-from .votes import ROUNDING, BoolArray, FloatArray, IntArray, Votes, label_of, relative_votes
+from .votes import ROUNDING, BoolArray, FloatArray, IntArray, Votes, label_of, log_abs, relative_votes
 
 
 @dataclass(frozen=True, eq=False)
 class Phrase:
-    """The words of one document and the known n-grams on them."""
+    """The words of one document and the known n-grams on them.
 
-    length: int  # number of word positions L
-    first: IntArray  # (O,) first word of each known n-gram occurrence
-    size: IntArray  # (O,) number of words it covers, 1..n
-    token: IntArray  # (O,) index into the votes's tokens
-    votes: Votes  # all tokens of the same document
-    counts: str  # the name of a weighting
+    Parameters
+    ----------
+    length : int
+        Number of words L.
+    first, size, token : (O,) arrays of int
+        Of each occurrence of a known n-gram: its first word, how many words it covers, its token.
+    votes : Votes
+        All tokens of the same document.
+    counts : str
+        The name of the weighting.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together.
+    """
+
+    length: int
+    first: IntArray
+    size: IntArray
+    token: IntArray
+    votes: Votes
+    counts: str
 
     def __post_init__(self) -> None:
         if not len(self.first) == len(self.size) == len(self.token):
@@ -75,10 +91,9 @@ class Phrase:
 
     def against(self, rival: int) -> FloatArray:
         """(T + 1,) votes of the tokens and, last, of the sink."""
-        return relative_votes(
-            np.append(self.votes.log_weight, self.votes.sink_log_weight),
-            np.append(self.votes.margin[:, rival], self.votes.sink_margin[rival]),
-        )
+        log_weight = np.append(self.votes.log_weight, self.votes.sink_log_weight)
+        margin = np.append(self.votes.margin[:, rival], self.votes.sink_margin[rival])
+        return relative_votes(log_weight, margin, log_weight + log_abs(margin))
 
     def is_local(self, rival: int) -> bool:
         """Each occurrence counts for itself: an additive weighting, or no token that votes occurs twice."""
@@ -90,16 +105,16 @@ class Phrase:
         inside: BoolArray = before[self.first + self.size] - before[self.first] == self.size
         return inside
 
-    def left_by(self, mask: tuple[int, ...]) -> Votes:
-        """The document after masking, with its true counts."""
+    def left_by(self, mask: tuple[int, ...]) -> tuple[BoolArray, IntArray]:
+        """(O,) the occurrences that survive a mask; (T,) how many of each token do."""
         words = np.ones(self.length, dtype=bool)
         words[list(mask)] = False
-        left = np.bincount(self.token[self.inside(words)], minlength=self.votes.tokens)
-        return recounted(self.votes, self.occurrences, left, self.counts)
+        survives = self.inside(words)
+        return survives, np.bincount(self.token[survives], minlength=self.votes.tokens)
 
     def label_after(self, mask: tuple[int, ...]) -> int | None:
-        """Label of the masked text; None if nothing is left that has one."""
-        rest = self.left_by(mask)
+        """Label of the masked text, with its true counts; None if nothing is left that has one."""
+        rest = recounted(self.votes, self.occurrences, self.left_by(mask)[1], self.counts)
         return label_of(rest) if rest.tokens or rest.has_sink else None
 
 
@@ -113,10 +128,8 @@ def moved_shares(phrase: Phrase, shares: FloatArray, mask: tuple[int, ...], rate
     The q missed ones are handed the first q steps, the hit ones the rest, each averaged: an average of orders, as
     asked above, and so is any mixture with the old shares.
     """
-    words = np.ones(phrase.length, dtype=bool)
-    words[list(mask)] = False
-    missed = phrase.inside(words)
-    c, q = phrase.occurrences, np.bincount(phrase.token[missed], minlength=phrase.votes.tokens)
+    missed, q = phrase.left_by(mask)
+    c = phrase.occurrences
     first = phrase.phi(q) / phrase.weight
     target = np.where(
         missed, (first / np.maximum(q, 1))[phrase.token], ((1 - first) / np.maximum(c - q, 1))[phrase.token]

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ..base.errors import refusal
 from ..base.threads import one_blas_thread
 from .tokens import NOTHING, ProvedSet, flip, sufficient
-from .votes import BoolArray, FloatArray, IntArray, Votes, fewest_kept
+from .votes import BoolArray, FloatArray, IntArray, Votes, fewest_kept, log_abs
 
 LEVEL = 20.0  # log weights closer together than this leave a plain mean at least 7 digits beyond the lightest item
 NARROW = 600.0  # log weights closer together than this can be exponentiated once, whatever is deleted
@@ -68,11 +68,6 @@ class Mean:
         return sign * self.sign * self.log_offset > sign * self.sign * other.log_offset if self.sign else False
 
 
-def _log_abs(x: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.abs(x)))
-
-
 @dataclass(frozen=True, eq=False)
 class Items:
     """The tokens and, last, the sink where there is one, with their values for one rival."""
@@ -83,7 +78,7 @@ class Items:
 
     @classmethod
     def of(cls, votes: Votes, rival: int) -> Items:
-        """The items of a votes, made once: every range of one document begins with them."""
+        """The items of a document, made once: every range begins with them."""
         made: dict[int, Items] = votes.__dict__.setdefault("_items", {})
         if rival not in made:
             whole = votes.with_sink
@@ -134,7 +129,7 @@ class Items:
         top = int(log_weight.argmax())
         centre, total = float(value[top]), _log_sum(log_weight)
         # the offset itself in the log domain: scaled by its own largest term, it cannot underflow
-        size = log_weight + _log_abs(value - centre)
+        size = log_weight + log_abs(value - centre)
         largest = float(size.max())
         if largest == -math.inf:
             return Mean.of(centre, 0.0)
@@ -159,7 +154,7 @@ class Items:
             harm: FloatArray = self.weight * gap
             return harm
         central = self.value == mean.centre
-        size = self.log_weight + np.where(central, mean.log_offset, _log_abs(gap))
+        size = self.log_weight + np.where(central, mean.log_offset, log_abs(gap))
         real = size > -math.inf
         size = np.where(real, size - size[real].min(initial=math.inf) + 1.0, 0.0)
         return np.asarray(np.where(central, mean.sign, np.sign(gap)) * size)
@@ -170,11 +165,24 @@ def _log_sum(log_weight: FloatArray) -> float:
 
 
 def range_keeping(votes: Votes, kept: Sequence[int] | IntArray) -> FloatArray:
-    """(R, 2) least and greatest margin over the rivals, over all sub-documents that contain the tokens `kept`.
+    """Find the range of the margins over all sub-documents that contain some tokens.
 
     The greatest: add the other tokens in order of decreasing value while the value exceeds the mean so far; the least
-    likewise from below. Without a sink `kept` must hold a token.
+    likewise from below.
 
+    Parameters
+    ----------
+    votes : Votes
+    kept : sequence of int
+        The tokens; at least one, if there is no sink.
+
+    Returns
+    -------
+    (R, 2) array
+        Least and greatest margin over each rival.
+
+    Examples
+    --------
     >>> range_keeping(Votes.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [0]).tolist()
     [[-1.0, 2.0]]
     """
@@ -217,13 +225,25 @@ def _highest(items: Items, held: BoolArray, sign: float) -> float:
 
 
 def ranges_deleting(votes: Votes, sizes: Sequence[int]) -> FloatArray:
-    """(len(sizes), R, 2) least and greatest margin when at most m tokens are deleted, for each m of `sizes`.
+    """Find the range of the margins when at most m tokens are deleted, for several m; without a sink one token stays.
 
-    The sizes must not decrease. Without a sink one token stays. Dinkelbach: for a guess of the greatest mean, delete
-    the at most m tokens with the most negative W_s (m_s - guess). The mean of the rest is the next guess, until it
-    grows no more. This is exact, since at the true value nothing can be gained. What m tokens reach, more tokens reach
-    too: each answer is the first guess of the next.
+    Dinkelbach: for a guess of the greatest mean, delete the at most m tokens with the most negative W_s (m_s - guess).
+    The mean of the rest is the next guess, until it grows no more. This is exact, since at the true value nothing can
+    be gained. What m tokens reach, more tokens reach too: each answer is the first guess of the next.
 
+    Parameters
+    ----------
+    votes : Votes
+    sizes : sequence of int
+        The numbers m, not decreasing.
+
+    Returns
+    -------
+    (len(sizes), R, 2) array
+        Least and greatest margin over each rival.
+
+    Examples
+    --------
     >>> ranges_deleting(Votes.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [1]).tolist()
     [[[-1.0, 2.0]]]
     """
@@ -245,7 +265,10 @@ def ranges_deleting(votes: Votes, sizes: Sequence[int]) -> FloatArray:
 
 
 def _climb_side_by_side(items: Items, sizes: Sequence[int]) -> FloatArray:
-    """(len(sizes), 2): the same climb for both ends and all sizes at once, where weights differ little."""
+    """(len(sizes), 2): the same climb for both ends and all sizes at once, where weights differ little.
+
+    It halves the time of `deleting` in a certificate: .30 to .15 ms for an IMDB review.
+    """
     weight, value = items.weight, items.value
     free = len(value) - items.sink
     sign = np.repeat([-1.0, 1.0], len(sizes))[:, None]
@@ -313,11 +336,22 @@ def drop(votes: Votes, kept: Sequence[int] | IntArray) -> Drop:
 
 
 def probability_range(margins: ArrayLike) -> tuple[float, float]:
-    """Range of the probability of the label from the (R, 2) ranges of its margins.
+    """Turn ranges of margins into the range of the probability of the label.
 
-    P_y = 1 / (1 + sum_k exp(-margin_k)) grows with every margin: exact for two classes; for more a sound bound, since
-    the margins need not reach their ends together.
+    P_y = 1 / (1 + sum_k exp(-margin_k)) grows with every margin.
 
+    Parameters
+    ----------
+    margins : (R, 2) array-like
+
+    Returns
+    -------
+    tuple of float
+        Least and greatest probability: exact for two classes; for more they bound the truth, since the margins need
+        not reach their ends together.
+
+    Examples
+    --------
     >>> probability_range([[0.0, 0.0]])
     (0.5, 0.5)
     """
@@ -355,7 +389,7 @@ def breach(votes: Votes, theta: float) -> ProvedSet:
 
 
 def _above(votes: Votes, theta: float) -> Votes:
-    """The question "P_y > theta" as a votes: it holds iff the margin exceeds logit(theta)."""
+    """The question "P_y > theta" as votes: it holds iff the margin exceeds logit(theta)."""
     if len(votes.rivals) != 1:
         raise refusal("guarantee", "votes", "have two classes", f"{len(votes.rivals) + 1} classes")
     if not 0.0 < theta < 1.0:

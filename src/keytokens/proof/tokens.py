@@ -111,9 +111,9 @@ def _cover(pairs: Sequence[Pair], least: int) -> ProvedSet:
     """A subset-minimal set that beats every rival, and a bound below every such set."""
     required = Requirement.of(pairs, least)
     kept = _pruned(required, _greedy(required, []))
-    kept_by_duel = [fewest_kept(one) for one in pairs]
-    lower = max(least, *(found[0] for found in kept_by_duel if found is not None), 0)
-    tight = any(found is None or found[1] for found in kept_by_duel) or _hangs(required, kept)
+    alone = [fewest_kept(one) for one in pairs]
+    lower = max(least, *(found[0] for found in alone if found is not None), 0)
+    tight = any(found is None or found[1] for found in alone) or _hangs(required, kept)
     if len(kept) > 1 >= lower:
         kept, lower, hangs = _by_one(required, kept)
         tight |= hangs
@@ -204,10 +204,20 @@ def _hangs(required: Requirement, kept: Sequence[int]) -> bool:
 
 
 def sufficient(votes: Votes) -> ProvedSet:
-    """Fewest tokens that fix the label: every sub-document that still has them all keeps it.
+    """Find the fewest tokens that fix the label: every sub-document that still has them all keeps it.
 
-    At least one token, because an empty document has no score; with a sink it has one, and the set may be empty.
+    Parameters
+    ----------
+    votes : Votes
 
+    Returns
+    -------
+    ProvedSet
+        At least one token, because an empty document has no score; with a sink it has one, and the set may be empty.
+        A minimum with two classes, else subset-minimal at least.
+
+    Examples
+    --------
     >>> sufficient(Votes.of([0.0] * 4, [[0, 3], [0, 2], [0, 2], [0, -4]], label=1)).indices
     (0, 1)
     """
@@ -219,11 +229,21 @@ def sufficient(votes: Votes) -> ProvedSet:
 
 
 def flip(votes: Votes) -> ProvedSet:
-    """Fewest tokens whose deletion changes the label; without a sink at least one token must stay.
+    """Find the fewest tokens whose deletion changes the label; without a sink at least one token must stay.
 
-    The label changes iff some rival wins, so the smallest of the two-class minima is the minimum. The label that
-    results may still be a third class: `label_after` is read off the remainder.
+    The label changes iff some rival wins, so the smallest of the two-class minima is the minimum.
 
+    Parameters
+    ----------
+    votes : Votes
+
+    Returns
+    -------
+    ProvedSet
+        A minimum, or status "none". `label_after` is read off the remainder: it may be a third class.
+
+    Examples
+    --------
     >>> flip(Votes.of([0.0] * 4, [[0, 3], [0, 2], [0, 2], [0, -4]], label=1)).indices
     (0,)
     """

@@ -1,11 +1,14 @@
-"""One document as votes: what each token weighs, and whom it helps.
+"""One document as votes: how much each token weighs, and whether it speaks for the label or against it.
 
-The margin of the label y over a rival k is a weighted mean, f_y - f_k = sum_s W_s m_s / sum_s W_s with m_s the
-difference of the two values (intercepts folded in). Its sign is the sign of sum_s h_s, h_s = W_s m_s: every token
-*votes*, and the decision is linear. A token with h_s > 0 supports the label, with h_s < 0 opposes it, with h_s = 0 is
-neutral. A sink is one more vote that nobody can delete.
+The margin of the label y over a rival k is a weighted mean: f_y - f_k = sum_s W_s m_s / sum_s W_s. Here W_s is the
+weight of token s, and m_s is how much more it says for y than for k, intercepts included. The denominator is positive,
+so the sign of the margin is the sign of sum_s h_s with h_s = W_s m_s: every token *votes*, and the decision is linear
+in the votes. A token with h_s > 0 supports the label, one with h_s < 0 opposes it. A sink is one more vote, which
+nobody can delete.
 
-The label against one rival: two piles of positive numbers, and the two sorts that answer for two classes.
+`Votes` holds a document. `Pair` holds the label against one rival: the supporting votes in order, and the sum of the
+opposing ones. With two classes there is one pair, and two sorts answer both questions: `fewest_kept` and
+`fewest_deleted`.
 """
 
 from __future__ import annotations
@@ -32,19 +35,19 @@ ROUNDING = (
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The label against one rival: the votes of all tokens, up to one positive factor."""
+    """The label against one rival: the votes of all tokens, up to one common positive factor."""
 
     order: IntArray  # the supporters, largest vote first, equal ones in document order
     support: FloatArray  # their votes, in that order
     given: float  # support of the sink: it counts whatever is deleted
-    against: float  # N, all opposition, that of the sink included
+    against: float  # sum of all opposing votes, that of the sink included
     strict: bool  # the label must have more than N, not merely as much
-    may_empty: bool  # a sink makes the empty document an ordinary one
+    may_empty: bool  # every token may be deleted: with a sink the empty document has a score
     tokens: int
 
 
 class Voters(NamedTuple):
-    """What can vote, the sink among it."""
+    """The tokens and, last, the sink where there is one."""
 
     log_weight: FloatArray  # (I,)
     margin: FloatArray  # (I, R)
@@ -52,15 +55,32 @@ class Voters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """One document before the certificate: what each token weighs and how it votes for the label against each rival."""
+    """How each token of one document weighs and votes for the label against each rival; made by `Votes.of`.
 
-    log_weight: FloatArray  # (T,) log W_s = log phi(c_s) + a_s, of any size
-    margin: FloatArray  # (T, R) value of the label minus value of the rival, intercepts folded in
-    strict: BoolArray  # (R,) the rival wins ties: it has a lower class index than the label
-    rivals: IntArray  # (R,) class index of each rival
+    Attributes
+    ----------
+    log_weight : (T,) array
+        log W_s = log phi(c_s) + a_s, of any size.
+    margin : (T, R) array
+        Value of the label minus value of the rival, intercepts included.
+    strict : (R,) array of bool
+        The rival wins ties: it has a lower class index than the label.
+    rivals : (R,) array of int
+        Class index of each rival.
+    label : int
+    sink_log_weight : float
+        -inf without a sink.
+    sink_margin : (R,) array
+        Intercept of the label minus that of the rival.
+    """
+
+    log_weight: FloatArray
+    margin: FloatArray
+    strict: BoolArray
+    rivals: IntArray
     label: int
-    sink_log_weight: float  # log w0; -inf without a sink
-    sink_margin: FloatArray  # (R,) c_y - c_k
+    sink_log_weight: float
+    sink_margin: FloatArray
 
     @classmethod
     def of(
@@ -71,10 +91,24 @@ class Votes:
         sink_log_weight: float = -math.inf,
         sink_values: ArrayLike | None = None,
     ) -> Votes:
-        """The votes of a document from its class scores.
+        """Make the votes of a document from the class scores of its tokens.
 
-        `values` (T, K) holds the score of each token for each class with the intercept folded in (two classes: column
-        0 is zero, column 1 is b_s + c0); `sink_values` (K,) the intercepts alone, since the sink has value 0.
+        Parameters
+        ----------
+        log_weight : array-like of shape (T,)
+        values : array-like of shape (T, K)
+            Score of each token for each class, intercept included (two classes: column 0 is zero).
+        label : int
+            Class index of the label.
+        sink_log_weight : float, default -inf
+            No sink.
+        sink_values : array-like of shape (K,), optional
+            The intercepts alone, since the sink has value 0.
+
+        Raises
+        ------
+        InputError
+            If shapes do not fit together, or a number is not finite.
 
         >>> Votes.of([0.0, 1.0], [[0.0, 2.0], [0.0, -1.0]], label=1).margin.tolist()
         [[2.0], [-1.0]]
@@ -92,7 +126,7 @@ class Votes:
     def trusted(
         cls, log_weight: FloatArray, values: FloatArray, label: int, sink_log_weight: float, sink_values: FloatArray
     ) -> Votes:
-        """The same from arrays that a model made: nothing is checked."""
+        """Make them from arrays that a model made: nothing is checked."""
         rivals, strict = _rivals(values.shape[1], label)
         # of two classes the other one is a slice, which costs less than a list of columns
         others = slice(1 - label, 2 - label) if values.shape[1] == 2 else rivals
@@ -155,16 +189,16 @@ def _check(weight: FloatArray, scores: FloatArray, label: int) -> None:
         raise refusal("Votes.of", "log_weight and values", "be finite", "inf or nan", "leave absent tokens out")
 
 
-def _log_abs(x: FloatArray) -> FloatArray:
+def log_abs(x: FloatArray) -> FloatArray:
     size = np.abs(x)
-    if size.all():  # nearly always, and dearer than the logarithms is to say that 0 is all right
+    if size.all():  # nearly always; to allow zeros takes longer than the logarithms
         return np.asarray(np.log(size))
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(size))
 
 
 def _pair(votes: Votes, rival: int) -> Pair:
-    """Votes of the label against the rival in column `rival`, scaled so that any logits are safe.
+    """The votes against the rival in column `rival`, scaled so that any logits are safe.
 
     Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the opposition*:
     sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose the opponent of
@@ -172,8 +206,8 @@ def _pair(votes: Votes, rival: int) -> Pair:
     """
     log_weight, margins = votes.with_sink
     margin = margins[:, rival]
-    size = log_weight + _log_abs(margin)
-    h = _relative_votes(log_weight, margin, size)
+    size = log_weight + log_abs(margin)
+    h = relative_votes(log_weight, margin, size)
     against = -math.fsum(h[h < 0].tolist())
     given = max(float(h[-1]), 0.0) if votes.has_sink else 0.0
     supporters = (h[: votes.tokens] > 0).nonzero()[0]
@@ -181,18 +215,13 @@ def _pair(votes: Votes, rival: int) -> Pair:
     return Pair(order, h[order], given, against, bool(votes.strict[rival]), votes.has_sink, votes.tokens)
 
 
-def relative_votes(log_weight: FloatArray, margin: FloatArray) -> FloatArray:
-    """h_s = W_s m_s up to one positive factor, with every sign kept.
+def relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray) -> FloatArray:
+    """h_s = W_s m_s up to one positive factor, with every sign kept; `size` is log |h_s|.
 
     Near the scale the vote is the product m_s e^{...}, so that integer votes of equal weight stay integers; beyond
     e^300 only the log size counts, cut to [-690, 600], which changes no comparison with a sum of opponents that
     contains the scale itself.
     """
-    return _relative_votes(log_weight, margin, log_weight + _log_abs(margin))
-
-
-def _relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray) -> FloatArray:
-    """The same where log |h_s| is known."""
     if not len(size):
         return np.zeros(0)
     opposed = np.where(margin < 0, size, -math.inf)
@@ -212,8 +241,20 @@ def _relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray
 
 
 def label_of(votes: Votes) -> int:
-    """The class of a document: the largest score, the lowest index among equals.
+    """Find the class of a document: the one with the largest score, the lowest index among equals.
 
+    Parameters
+    ----------
+    votes : Votes
+        For whichever label.
+
+    Returns
+    -------
+    int
+        A class index.
+
+    Notes
+    -----
     Each lead f_k - f_y is taken as sign and logarithm, so that no vote underflows.
     """
     leads = [_lead(votes, r) for r in range(len(votes.rivals))]
@@ -230,7 +271,7 @@ Lead = tuple[int, float]  # sign and log size of a difference of scores, up to t
 def _lead(votes: Votes, rival: int) -> Lead:
     log_weight, margins = votes.with_sink
     margin = margins[:, rival]
-    size = log_weight + _log_abs(margin)
+    size = log_weight + log_abs(margin)
     top = float(size.max(initial=-math.inf))
     if top == -math.inf:
         return 0, -math.inf
@@ -258,7 +299,7 @@ def beats(support: Any, against: Any, strict: Any) -> Any:
 
 
 def wins(pair: Pair, support: float) -> bool:
-    """Does this much support win the pair? The same rule for one sum."""
+    """Does this much support win? The rule of `beats` for one sum."""
     slack = ROUNDING * pair.against
     return support - pair.against > slack if pair.strict else support - pair.against >= -slack
 

@@ -1,9 +1,9 @@
 """Fewest words to mask so that the label changes, fewest to keep so that it cannot.
 
-Masking a word removes every n-gram that touches it and makes no new one. Raw counts: exact, by the programs. Log
-and binary counts: exact for single words (n = 1), where a word is an occurrence; for n >= 2 the minimum is NP-hard
-with binary counts, and even checking a set of kept words is coNP-complete, so a lower bound and a verified set,
-"minimum" where they meet. Where no set is found in a short text, all masks are tried.
+Masking a word removes every n-gram that touches it and makes no new one. With an additive weighting, or single words
+only (n = 1, where a word is an occurrence), the answers against one rival are exact. Otherwise, for n >= 2, the minimum
+is NP-hard with binary counts, and even checking a set of kept words is coNP-complete. There the answer is a lower bound
+and a verified set, "minimum" where they meet. Where no set is found in a short text, all masks are tried.
 """
 
 from __future__ import annotations
@@ -28,9 +28,17 @@ ROUNDS = 10  # how often shares are moved to raise the lower bound
 
 
 def flip_words(phrase: Phrase) -> ProvedSet:
-    """Fewest words to mask so that the label changes; without a sink a known n-gram must survive.
+    """Find the fewest words to mask so that the label changes; without a sink a known n-gram must survive.
 
-    The label changes iff some rival wins: the smallest answer over the rivals, each exact or between bounds.
+    Parameters
+    ----------
+    phrase : Phrase
+
+    Returns
+    -------
+    ProvedSet
+        The label changes iff some rival wins: this is the smallest answer over the rivals. Status "minimum", "bounds"
+        (empty where no mask was found) or "none".
     """
     if phrase.order == 1:
         return _from_occurrences(phrase, flip_occurrences(phrase.votes, phrase.occurrences, phrase.counts))
@@ -125,10 +133,21 @@ def _shorter(one: tuple[int, ...] | None, other: tuple[int, ...] | None) -> tupl
 
 
 def sufficient_words(phrase: Phrase) -> ProvedSet:
-    """Fewest words to keep so that no masking of the others changes the label.
+    """Find the fewest words to keep so that no masking of the others changes the label.
 
-    Without a sink they must spell a known n-gram by themselves. Words that spell a sufficient set of occurrences do;
-    from these drop what is not needed. Below: for each rival the minimum against the optimistic program.
+    Parameters
+    ----------
+    phrase : Phrase
+
+    Returns
+    -------
+    ProvedSet
+        Without a sink the words spell a known n-gram by themselves. Status "minimum", "subset-minimal" or "bounds".
+
+    Notes
+    -----
+    Words that spell a sufficient set of occurrences fix the label; those that are not needed are dropped. The lower
+    bound is, over the rivals, the minimum against the optimistic program.
     """
     if not len(phrase.first) and not phrase.votes.has_sink:
         return NOTHING
