@@ -93,6 +93,7 @@ class Filed:
             own.tokens.data[:] = made.tokens.data
             own.tokens.indptr[:] = made.tokens.indptr
             own.done()
+            del made  # before the next one is made
         return filed
 
     @classmethod
