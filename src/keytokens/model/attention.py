@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..base.threads import Pool
-from .blocks import Block, Float, product
+from .blocks import FEW, Block, Float, product
 from .losses import Labels, Loss
 
 
@@ -52,8 +52,9 @@ class Parameters:
 
     @functools.cached_property
     def weighted(self) -> Float:
-        """`weighted_values`, kept for the many uses of one model."""
-        return weighted_values(self)
+        """`weighted_values`, kept for the many uses of one model; a few columns lie one after the other (`product`)."""
+        found = weighted_values(self)
+        return np.asfortranarray(found) if found.shape[1] <= FEW else found
 
     @property
     def sink(self) -> Any:

@@ -27,14 +27,14 @@ from ..base.threads import Pool, ordered_map
 BLOCK = 1 << 24  # entries of a block
 _PARTS = 8  # of a block, at most: a constant, whatever the threads
 _PART = 1 << 16  # entries and tokens of a part, at least: less is not worth a thread
-_FEW = 4  # columns: up to here a product for each of them takes less time than one with all
+FEW = 4  # columns: up to here a product for each of them takes less time than one with all
 
 Float = NDArray[np.floating[Any]]  # float32 or float64, as the counts are
 
 
 def product(matrix: Any, X: Float) -> Float:
     """A sparse matrix times a dense one."""
-    if X.shape[1] > _FEW:
+    if X.shape[1] > FEW:
         return np.asarray(matrix @ X)
     return np.column_stack([matrix @ column for column in X.T])
 

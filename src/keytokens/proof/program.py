@@ -85,10 +85,11 @@ class RunLengthProgram:
 
     def walked(self, change: Sequence[float]) -> list[list[float]]:
         """(L + 1, n) least sum of the first i words, by the run that ends there."""
-        table = [self.start]
+        sums = self.start
+        table = [sums]
         for row, cost in zip(self.rows, change, strict=True):
-            sums = table[-1]
-            table.append([min(sums) + cost, *stayed(sums, row)])
+            sums = [min(sums) + cost, *stayed(sums, row)]
+            table.append(sums)
         return table
 
     def counted(self, change: FloatArray, most: int) -> Iterator[FloatArray]:
