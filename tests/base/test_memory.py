@@ -12,7 +12,8 @@ import pytest
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
-def test_memory_that_is_freed_is_used_again():
+@pytest.mark.parametrize("started", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}], ids=["plain", "as dask starts workers"])
+def test_memory_that_is_freed_is_used_again(started):
     """Arrays of two megabytes, seven at a time: as malloc begins, each round is fresh memory."""
     code = """
         import resource, sys, numpy as np
@@ -27,7 +28,7 @@ def test_memory_that_is_freed_is_used_again():
             some()
         print(faults() - before)
     """
-    own = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | started
 
     def counted(*how: str) -> int:
         command = [sys.executable, "-c", textwrap.dedent(code), *how]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
-import platform
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -382,30 +380,6 @@ def test_only_workers_on_this_machine_are_asked_directly(workers, near):
     cluster.gather([])
     assert cluster.near is near
     assert asked["direct"] is (True if near else None)
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library of C: its malloc is left as it is")
-def test_worker_processes_keep_the_memory_that_they_free():
-    """As dask starts them, each of a hundred arrays of a megabyte would be fresh memory: 25,600 faults."""
-    code = """
-        import resource, numpy as np
-        from keytokens.dask.cluster import _keep_freed_memory
-        faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for keep in (lambda: None, _keep_freed_memory):
-            keep()
-            np.ones(1 << 17)
-            before = faults()
-            for _ in range(100):
-                np.ones(1 << 17)
-            print(faults() - before)
-    """
-    given = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}
-    shown = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, env=given
-    )
-    as_started, as_used = map(int, shown.stdout.split())
-    assert as_started > 20_000
-    assert as_used < 1_000
 
 
 @contextmanager

@@ -5,9 +5,6 @@ What users give: dask bags, series, frames of one column, arrays, delayed parts 
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import groupby
@@ -35,7 +32,6 @@ Result = TypeVar("Result")
 
 LOST = (distributed.CancelledError, distributed.client.FutureCancelledError)
 _WAIT = 60.0  # seconds for the first worker
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt
 _LOOK, _LOOKS = 5.0, 4  # seconds between two looks at workers that are slow, and how many may find them all asleep
 
 
@@ -50,7 +46,6 @@ class Cluster:
     def of(cls, client: Any) -> Cluster:
         client = present_client(client)
         client.wait_for_workers(1, timeout=_WAIT)
-        client.run(_keep_freed_memory, on_error="ignore")
         return cls(client, sorted(client.nthreads()))
 
     def run(self, work: Callable[..., Any], *given: Any, at: float) -> Future:
@@ -106,20 +101,6 @@ def present_client(client: Any) -> Any:
     except ValueError:
         cure = "open one first, for example client = Client('tcp://address:8786')"
         raise refusal("DaskKeyTokenClassifier", "client", "be a client, or one must be open", None, cure) from None
-
-
-def _keep_freed_memory() -> None:
-    """Give malloc of a worker process back the thresholds that it would come to by itself.
-
-    Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, and then malloc does not learn: each array above 128 KB is
-    fresh memory, whose first touch takes longer than the work on it. Without this a fit takes twice the time of CPU. A
-    library of C without `mallopt` stays as it is.
-    """
-    if "MALLOC_TRIM_THRESHOLD_" in os.environ:  # not in a process that has work of its own
-        with contextlib.suppress(OSError, AttributeError):
-            mallopt = ctypes.CDLL(None).mallopt
-            mallopt(_MMAP_THRESHOLD, 32 << 20)
-            mallopt(_TRIM_THRESHOLD, 64 << 20)
 
 
 def _bytes(item: Any) -> int:
