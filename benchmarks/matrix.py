@@ -28,7 +28,7 @@ from benchmarks.measure import (
 from keytokens.base.errors import NotSeparable
 from keytokens.lab.claims.instances import cross_spheres
 from keytokens.lab.svm import MarginProblem, matrix_problem, solve_matrix, solve_nuclear
-from keytokens.lab.svm.matrix import Rank
+from keytokens.lab.svm.solution import Rank
 
 Case = tuple[int, int, int]  # n, T, d
 Record = dict[str, Any]

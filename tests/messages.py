@@ -9,15 +9,16 @@ import pytest
 
 from keytokens import KeyTokensError
 
+ROWS = re.compile(r"((?:^\S.*\n)+)((?:^ .*\n)+)", re.M)
+
 
 def rows(table: str) -> list[Any]:
     """A parameter for each call of a table, with the call as its id: the call, and its message in one line."""
-    found = re.findall(r"((?:^\S.*\n)+)((?:^ .*\n)+)", table, re.M)
+    assert not ROWS.sub("", table).strip(), "a call without a message, or a message without a call"
     return [
         pytest.param(call, " ".join(message.split()), id=call)
-        for calls, message in found
+        for calls, message in ROWS.findall(table)
         for call in calls.splitlines()
-        if not call.startswith("#")
     ]
 
 

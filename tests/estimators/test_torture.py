@@ -19,7 +19,7 @@ from .bags.planted import planted
 
 TEXTS = ["good film", "bad film", "fine plot", "dull plot"] * 5
 LABELS = ["pro", "contra"] * 10
-SIZES = [1e-320, 1e-200, 1e-9, 1e9, 1e75, 1e149]
+SIZES = [1e-320, 1e-200, 1e-150, 1e-9, 1e9, 1e75, 1e149]
 
 
 def check(clf: Any, X: Any, names: tuple[str, ...]) -> None:
@@ -209,6 +209,7 @@ def test_vectors_of_every_size(features, scale):
     huge = [np.full((2, 3), 1e150), np.full((1, 3), -1e150)]
     bags, y = planted(30)
     for size in SIZES:
+        check_bags([rng.standard_normal((rng.randint(1, 5), 3)) * size for _ in LABELS], LABELS, **options)
         large = [size * bag for bag in bags]
         clf = check_bags(large, y, **options)
         assert not scale or size < 1e-300 or clf.score(large, y) > 0.7

@@ -94,3 +94,14 @@ def test_what_lies_in_a_file_is_not_changed(tmp_path):
     array = Spill(tmp_path).put(np.arange(5)).get()
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
+
+
+@pytest.mark.parametrize("sizes", [(0,), (0, 0), (3, 0), (0, 5000), (64, 0, 1, 0), (4096, 0)])
+def test_arrays_of_every_size_come_back(tmp_path, sizes):
+    """Also where the last of all bytes are those of an empty array."""
+    arrays = [np.arange(size, dtype=np.uint8) for size in sizes]
+    spill = Spill(tmp_path)
+    for kept in [spill.put(arrays) for _ in range(2)]:
+        found = kept.get()
+        assert [one.tolist() for one in found] == [one.tolist() for one in arrays]
+        assert all(one.ctypes.data % 8 == 0 for one in found if len(one))

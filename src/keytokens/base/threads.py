@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-Threads = int | Executor  # how many, or a pool of them (see `pool_of`)
+Pool = int | Executor  # how many, or a pool of them (see `pool_of`)
 
 
 def cores() -> int:
@@ -27,7 +27,7 @@ def cores() -> int:
 
 
 @contextmanager
-def pool_of(threads: Threads) -> Iterator[Threads]:
+def pool_of(threads: Pool) -> Iterator[Pool]:
     """Threads for one stage of the work: to start them for each of its calls takes a twentieth of a short fit."""
     if isinstance(threads, Executor) or threads <= 1:
         yield threads
@@ -36,7 +36,7 @@ def pool_of(threads: Threads) -> Iterator[Threads]:
             yield pool
 
 
-def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: Threads) -> list[Result]:
+def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: Pool) -> list[Result]:
     """`[work(part) for part in parts]`, in so many threads, or in those of a pool. An error stops what has not begun.
 
     >>> ordered_map(abs, [-1, 2, -3], threads=2)

@@ -19,10 +19,10 @@ from dask.base import is_dask_collection
 from dask.delayed import Delayed
 from dask.sizeof import sizeof
 from distributed import Future
-from numpy.typing import NDArray
 
-from ..base.checks import Seen, check_labels, check_texts, one_column
+from ..base.checks import Seen, check_texts, one_column
 from ..base.errors import KeyTokensError, refusal
+from ..estimators.streaming import Coded, code
 from ..model.attention import Gradient, Parameters
 from ..model.blocks import Block, Float
 from ..model.prior import Statistics
@@ -136,9 +136,6 @@ for _kind in (WordCounts, Reading, Grams, KeyTable, Rows, Parameters, Gradient, 
 sizeof.register(Block, lambda block: int(sizeof(block.tokens)))
 
 
-Relabel = Callable[[list[Any]], list[Any]]
-
-
 def is_lazy(given: Any) -> bool:
     """Whether this is a collection of dask's, or a list of its parts."""
     return is_dask_collection(given) or (
@@ -197,38 +194,8 @@ def checked_part(owner: str, part: Any, number: int) -> list[str]:
     return check_texts(f"{owner}, partition {number}", part)
 
 
-@dataclass(frozen=True, eq=False)
-class Coded:
-    """Labels in numbers: those that occur, and which of them each text has."""
-
-    distinct: list[Any]
-    codes: NDArray[np.unsignedinteger[Any]]
-
-
-def code(labels: Any) -> Coded:
-    """
-    >>> found = code(["b", "a", "b"])
-    >>> found.distinct, found.codes.tolist()
-    (['b', 'a'], [0, 1, 0])
-    >>> code([1, True]).distinct
-    [1, True]
-    """
-    listed = list(one_column("fit", "labels", labels))
-    try:
-        if len(set(map(type, listed))) <= 1:
-            known, keys = dict.fromkeys(listed), listed
-        else:  # 1 and True are equal, but not the same
-            keys = [(type(label), label) for label in listed]
-            known = dict.fromkeys(keys)
-    except TypeError:
-        raise refusal("fit", "labels", "be strings, integers or booleans, all of one kind", listed) from None
-    number = {key: at for at, key in enumerate(known)}
-    codes = np.fromiter(map(number.__getitem__, keys), np.min_scalar_type(len(known)), len(keys))
-    return Coded([key if keys is listed else key[1] for key in known], codes)
-
-
 def _code(labels: Sealed) -> Coded:
-    return code(labels.content)
+    return code("fit", list(one_column("fit", "labels", labels.content)))
 
 
 def coded(cluster: Cluster, labels: Any) -> list[Any]:
@@ -237,19 +204,7 @@ def coded(cluster: Cluster, labels: Any) -> list[Any]:
         return cluster.run_each(_code, futures_of(cluster, parts_of("fit", "labels", labels)))
     if isinstance(labels, (str, bytes)):
         raise refusal("fit", "labels", "be a list, one label a text", labels)
-    return [code(labels)]
-
-
-def codes_of(coded: list[Coded], relabel: Relabel | None = None) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The classes, sorted, and the class of every text."""
-    distinct = [label for part in coded for label in part.distinct]
-    distinct = distinct if relabel is None else relabel(distinct)
-    classes, place = np.unique(check_labels("fit", distinct, len(distinct)), return_inverse=True)
-    codes, first = [], 0
-    for part in coded:
-        codes.append(place[first : first + len(part.distinct)][part.codes])
-        first += len(part.distinct)
-    return classes, np.concatenate(codes).astype(np.intp)
+    return [code("fit", list(one_column("fit", "labels", labels)))]
 
 
 def check_length(n_labels: int, n_texts: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dask.array
@@ -16,16 +15,15 @@ import dask
 
 from ..base.checks import check_texts
 from ..base.errors import refusal
+from ..estimators.streaming import Batches, Relabel, codes_of
 from ..estimators.text import KeyTokenClassifier
 from ..text.ngrams import build
 from ..training.weights import class_weighted
 from .cluster import (
     Cluster,
-    Relabel,
     check_length,
     checked_part,
     coded,
-    codes_of,
     futures_of,
     is_lazy,
     parts_of,
@@ -36,8 +34,6 @@ from .ngrams import Workers
 from .training import training_set
 
 _PATIENCE = 10.0  # seconds, for a scheduler to answer
-
-Batches = Iterable[tuple[Sequence[str], Sequence[Any]]]
 
 
 class DaskKeyTokenClassifier(KeyTokenClassifier):
@@ -97,7 +93,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
             raise refusal("fit", "texts", "hold at least one token within the limits", "no texts at all")
         built = build(parts, self._limits(), Workers(cluster))
         del parts
-        classes, codes = codes_of(cluster.gather(labels), relabel)
+        classes, codes = codes_of("fit", cluster.gather(labels), relabel)
         check_length(len(codes), built.n_texts)
         weight = self._sample_weight(sample_weight, built.n_texts)
         vocabulary = built.vocabulary

@@ -159,9 +159,7 @@ def training_set(
 
 
 def _sent(cluster: Cluster, array: NDArray[Any], at: float) -> list[Any]:
-    """An array as arguments of tasks, so that it can be sent again; a constant one as one number."""
-    if len(array) and (array == array[0]).all():
-        return [(array[0], len(array))]
+    """An array as arguments of tasks, so that it can be sent again."""
     return [cluster.run(_itself, array[i : i + _PART], at=at) for i in range(0, len(array), _PART)]
 
 
@@ -171,7 +169,7 @@ def spread(cluster: Cluster, item: Any) -> list[Any]:
     if not isinstance(item, Parameters):
         return [item] * n_workers
     a, B = (_sent(cluster, array, 0) for array in (item.a, item.B.ravel(order="F")))
-    copies = [cluster.run(_received_parameters, a, B, item.c, item.empty, item.log_sink, at=0)]
+    copies = [cluster.run(_parameters, a, B, item.c, item.empty, item.log_sink, at=0)]
     for number in range(1, n_workers):
         copies.append(cluster.run(_itself, copies[(number - 1) // 2], at=(number + 0.5) / n_workers))
     return copies
@@ -184,13 +182,8 @@ def _itself(given: Any) -> Any:
     return given
 
 
-def _received(parts: Sequence[Any]) -> NDArray[Any]:
-    arrays = [np.full(part[1], part[0]) if isinstance(part, tuple) else part for part in parts]
-    return np.concatenate(arrays)
-
-
-def _received_parameters(a: Sequence[Any], B: Sequence[Any], c: Float, *rest: Any) -> Parameters:
-    return Parameters(_received(a), _received(B).reshape(-1, len(c)).T, c, *rest)
+def _parameters(a: Sequence[Float], B: Sequence[Float], c: Float, *rest: Any) -> Parameters:
+    return Parameters(np.concatenate(a), np.concatenate(B).reshape(-1, len(c)).T, c, *rest)
 
 
 def _sizes(shard: Sequence[Rows]) -> NDArray[np.int32]:
@@ -211,7 +204,8 @@ def _block(
         for shard, first, last in parts
         for number, i, j in parts_of([len(own.sizes) for own in shard], first, last)
     ]
-    return Block.of(stacked(rows, n_tokens, WEIGHTINGS[counts])), _received(y).astype(np.intp), _received(weight)
+    matrix = stacked(rows, n_tokens, WEIGHTINGS[counts])
+    return Block.of(matrix), np.concatenate(y).astype(np.intp), np.concatenate(weight)
 
 
 def _threads(asked: int | None) -> int:

@@ -1,6 +1,7 @@
-"""What both estimators share: options, training on blocks, probabilities from scores.
+"""`AttentionClassifier`, the estimator on a matrix of counts, and `Attention`, what it shares with the one on texts.
 
-The estimator on a matrix of counts.
+`Attention` checks the options, trains on blocks of counts, and turns scores into probabilities and labels. Who inherits
+from it makes the blocks in `fit`, and in `_scores` the scores of what is to be predicted.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Exact:
 
 
 class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: the options of the model, training on blocks, and probabilities from scores."""
+    """The options of a model, its training, and its predictions once `_scores` is written."""
 
     classes_: NDArray[Any]
     attention_: Float

@@ -211,29 +211,46 @@ def size_of(n_bytes: int) -> str:
     return f"{tenths / 10:g}GB"
 
 
-class _Codes:
-    """Labels as they come, in numbers."""
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Labels in numbers: those that occur, and which of them each text has."""
 
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[type[Any], Any], int] = {}
-        self.parts: list[NDArray[np.int32]] = []
+    distinct: list[Any]
+    codes: NDArray[np.unsignedinteger[Any]]
 
-    def add(self, labels: Sequence[Any], n_texts: int) -> None:
-        listed = listed_labels("fit_batches", labels, n_texts)
-        known = self.numbers
-        codes = (known.setdefault((type(label), label), len(known)) for label in listed)
-        try:
-            self.parts.append(np.fromiter(codes, np.int32, n_texts))
-        except TypeError:  # unhashable
-            raise refusal("fit_batches", "labels", "be strings, integers or booleans", listed) from None
 
-    def finish(self, relabel: Relabel | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
-        """The classes, sorted, and the class of every text."""
-        distinct = [label for _, label in self.numbers]
-        distinct = distinct if relabel is None else relabel(distinct)
-        array = check_labels("fit_batches", distinct, len(distinct))
-        classes, place = np.unique(array, return_inverse=True)
-        return classes, place.astype(np.intp)[np.concatenate(self.parts)]
+def code(owner: str, labels: list[Any]) -> Coded:
+    """
+    >>> found = code("fit", ["b", "a", "b"])
+    >>> found.distinct, found.codes.tolist()
+    (['b', 'a'], [0, 1, 0])
+    >>> code("fit", [1, True]).distinct
+    [1, True]
+    """
+    try:
+        if len(set(map(type, labels))) <= 1:
+            known, keys = dict.fromkeys(labels), labels
+        else:  # 1 and True are equal, but not the same
+            keys = [(type(label), label) for label in labels]
+            known = dict.fromkeys(keys)
+    except TypeError:  # unhashable
+        raise refusal(owner, "labels", "be strings, integers or booleans, all of one kind", labels) from None
+    number = {key: at for at, key in enumerate(known)}
+    codes = np.fromiter(map(number.__getitem__, keys), np.min_scalar_type(len(known)), len(keys))
+    return Coded([key if keys is labels else key[1] for key in known], codes)
+
+
+def codes_of(owner: str, coded: list[Coded], relabel: Relabel | None = None) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes, sorted, and the class of every text; `relabel` turns the distinct labels into those of the model."""
+    distinct = [label for part in coded for label in part.distinct]
+    if relabel is not None:
+        numbers = {key: at for at, key in enumerate(dict.fromkeys((type(label), label) for label in distinct))}
+        named = relabel([label for _, label in numbers])
+        distinct = [named[numbers[type(label), label]] for label in distinct]
+    classes, place = np.unique(check_labels(owner, distinct, len(distinct)), return_inverse=True)
+    ends = np.cumsum([len(part.distinct) for part in coded])[:-1]
+    codes = [own[part.codes] for part, own in zip(coded, np.split(place, ends), strict=True)]
+    return classes, np.concatenate(codes).astype(np.intp)
 
 
 def gather(
@@ -246,14 +263,16 @@ def gather(
     relabel: Relabel | None = None,
 ) -> Gathered:
     """One pass over the batches; what it finds lies in the folder of the workplace."""
-    codes = _Codes()
+    coded: list[Coded] = []
+    known: set[Any] = set()
 
     def texts() -> Iterator[str]:
         for some, labels in batches:
             listed = check_texts("fit_batches", some)
-            codes.add(labels, len(listed))
+            coded.append(code("fit_batches", listed_labels("fit_batches", labels, len(listed))))
+            known.update((type(label), label) for label in coded[-1].distinct)
             if budget is not None:
-                budget.n_texts, budget.n_classes = budget.n_texts + len(listed), max(2, len(codes.numbers))
+                budget.n_texts, budget.n_classes = budget.n_texts + len(listed), max(2, len(known))
                 budget.read(listed)
             yield from listed
 
@@ -262,7 +281,8 @@ def gather(
         cure = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
     filed = Filed.of(built, counts, place.folder)
-    return Gathered(built.vocabulary, filed, *codes.finish(relabel), None if budget is None else budget.dropped)
+    classes, y = codes_of("fit_batches", coded, relabel)
+    return Gathered(built.vocabulary, filed, classes, y, None if budget is None else budget.dropped)
 
 
 def sealed(record: dict[str, Any]) -> bytes:

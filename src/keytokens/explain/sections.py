@@ -45,14 +45,15 @@ class Section(NamedTuple):
     head: tuple[str, ...] = ()  # what the names and each of the figures are
     rows: Sequence[Row] = ()
     first: int = _FEW  # rows that are shown at once; a page unfolds the others
-    brief: bool = True  # shown where there is little room, too
 
 
-def sections(e: Record) -> list[Section]:
-    """All sections of a record but its classes."""
-    silent = e.certificate.silent
-    attention = _attention(e) if silent else []
-    return [*formal_sets(e), *attention, *([] if silent else _contributions(e)), *_ranges(e), _notes(e)]
+def sections(e: Record, brief: bool = False) -> list[Section]:
+    """All sections of a record but its classes; `brief`: only those for where there is little room."""
+    if e.certificate.silent:
+        shown = _attention(e)
+    else:
+        shown = [*formal_sets(e), *([] if brief else _contributions(e)), *_ranges(e)]
+    return shown if brief else [*shown, _notes(e)]
 
 
 def classes(e: Record) -> Section:
@@ -220,7 +221,7 @@ def _strongest(unit: str, side: str, found: Sequence[Total]) -> Section:
         rows.append(Row(t.text, (*times, figure(t.attention), signed(t.value), signed(t.contribution)), bar))
     says = f"{len(top)} of {len(found):,} {unit} that speak {side}." if found else f"No {one} speaks {side}."
     head = (one, *(("times",) if counted else ()), "attention", "value", "contribution")
-    return Section(f"Strongest {side}", (says,), head, rows, brief=False)
+    return Section(f"Strongest {side}", (says,), head, rows)
 
 
 def _attention(e: Record) -> list[Section]:
@@ -260,7 +261,7 @@ def _notes(e: Record) -> Section:
     title, c, bag = "What is covered", e.certificate, isinstance(e, BagExplanation)
     if isinstance(e, BagExplanation) and not e.formal:
         says = "Attention is how much of an instance enters the pooled numbers, not what it does to the score."
-        return Section(title, (says,), brief=False)
+        return Section(title, (says,))
     meant = (
         "the vectors of the bag, numbered from 0"
         if bag
@@ -268,7 +269,7 @@ def _notes(e: Record) -> Section:
     )
     said = [f"{c.covers} The sentence above counts {c.unit}: {meant}."]
     if c.silent:
-        return Section(title, tuple(said), brief=False)
+        return Section(title, tuple(said))
     own = 0.0 if isinstance(e, BagExplanation) else e.sink
     sink = f", with the sink's own {signed(own)}," if own else ""
     said.append(f"A contribution is attention times value. All of them{sink} add up to the logit {signed(e.logit)}.")
@@ -283,4 +284,4 @@ def _notes(e: Record) -> Section:
         if bag
         else "Masking a word removes every token that touches it and makes no new one."
     )
-    return Section(title, tuple(said), brief=False)
+    return Section(title, tuple(said))

@@ -53,7 +53,7 @@ def wants_colour(stream: Stream) -> bool:
 def explanation_text(e: Record, *, colour: bool, width: int) -> str:
     """The text with its key tokens, the label, what is proved, and the sections."""
     width = max(width, NARROWEST)
-    shown = [_section(section, colour, width) for section in [classes(e), *sections(e)] if section.brief]
+    shown = [_section(section, colour, width) for section in [classes(e), *sections(e, brief=True)]]
     parts = [_marked(e, colour, width), _key(e, colour, width), _verdict(e, colour, width), *shown]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..base.threads import Threads
+from ..base.threads import Pool
 from .blocks import FEW, Block, Float, product
 from .losses import Labels, Loss
 
@@ -84,7 +84,7 @@ class Gradient:
         return Gradient(self.loss + other.loss, self.a + other.a, self.B + other.B, self.c + other.c)
 
 
-class Pooled(NamedTuple):
+class Attended(NamedTuple):
     """What attention gathers in each of some documents, with C' the counts times the weights of their tokens."""
 
     means: Float  # (n, m) C' b / D
@@ -132,7 +132,7 @@ def scores(C: sparse.csr_matrix, theta: Parameters) -> Float:
     return np.where(total > 0, F, theta.empty[:, None])
 
 
-def pool(block: Block, theta: Parameters, threads: Threads = 1) -> Pooled:
+def attend(block: Block, theta: Parameters, threads: Pool = 1) -> Attended:
     """What attention gathers in the documents of a block."""
 
     def back(R: Float) -> Float:
@@ -150,33 +150,33 @@ def pool(block: Block, theta: Parameters, threads: Threads = 1) -> Pooled:
         W, sinks = _own_weights(block.rows, theta)
         sums = product(W, _with_ones(theta.B))
     total = sums[:, -1] + sinks
-    return Pooled(sums[:, :-1] / np.where(total > 0, total, 1)[:, None], total, sinks, back)
+    return Attended(sums[:, :-1] / np.where(total > 0, total, 1)[:, None], total, sinks, back)
 
 
-def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: Threads = 1) -> Gradient:
+def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: Pool = 1) -> Gradient:
     """Loss of one block, summed over its documents with their weights, and its exact gradient.
 
     With M = C(w b) / D, D = C w + w0 and R = weight * dloss/dF,
 
     dB_k = w * C'(R_k / D)      da = w * (sum_k (b_k * C'(R_k / D)) - C'(sum_k R_k M_k / D))      dc_k = sum R_k
     """
-    pooled = pool(block, theta, threads)
-    M = pooled.means.T
+    found = attend(block, theta, threads)
+    M = found.means.T
     F = M + theta.c[:, None]
-    weight = np.where(pooled.total > 0, weight, 0)  # a document without a known token teaches nothing
+    weight = np.where(found.total > 0, weight, 0)  # a document without a known token teaches nothing
     R = loss.slope(F, y) * weight
-    shares = pooled.over_total(R)
-    sums = pooled.back(np.column_stack([shares.T, (shares * M).sum(axis=0)]))
+    shares = found.over_total(R)
+    sums = found.back(np.column_stack([shares.T, (shares * M).sum(axis=0)]))
     slopes = sums[:, :-1]
     value = np.sum(loss.value(F, y) * weight, dtype=np.float64)
     c = R.sum(axis=1, dtype=np.float64).astype(R.dtype)
     return Gradient(float(value), np.einsum("tk,tk->t", theta.B.T, slopes) - sums[:, -1], slopes.T, c)
 
 
-def total_attention(block: Block, weight: Float, theta: Parameters, threads: Threads = 1) -> Float:
-    """(V,) the attention of each token summed over the documents: w * C'(weight / D)."""
-    pooled = pool(block, replace(theta, B=theta.B[:0]), threads)
-    return pooled.back(pooled.over_total(weight)[:, None])[:, 0]
+def total_attention(block: Block, y: Labels, weight: Float, theta: Parameters, threads: Pool = 1) -> Float:
+    """(V,) the attention of each token summed over the documents, whatever their labels: w * C'(weight / D)."""
+    found = attend(block, replace(theta, B=theta.B[:0]), threads)
+    return found.back(found.over_total(weight)[:, None])[:, 0]
 
 
 def shares(log_weight: NDArray[Any]) -> NDArray[Any]:

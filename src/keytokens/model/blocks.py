@@ -12,7 +12,7 @@ threads, and of workers that hold some blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..base.threads import Threads, ordered_map
+from ..base.threads import Pool, ordered_map
 
 BLOCK = 1 << 24  # entries of a block
 _PARTS = 8  # of a block, at most: a constant, whatever the threads
@@ -76,14 +76,14 @@ class Block:
         if self.let_go is not None:
             self.let_go()
 
-    def times(self, X: Float, threads: Threads) -> Float:
+    def times(self, X: Float, threads: Pool) -> Float:
         """C X: (tokens, columns) to (documents, columns)."""
         total, *others = ordered_map(lambda part: product(_turned(part[1]), X[part[0]]), self._parts, threads)
         for other in others:
             total += other
         return total
 
-    def transposed_times(self, R: Float, threads: Threads, of: Callable[[Float], Float] | None = None) -> Float:
+    def transposed_times(self, R: Float, threads: Pool, of: Callable[[Float], Float] | None = None) -> Float:
         """C' R: (documents, columns) to (tokens, columns); with `of`, of(C)' R, where it acts on each entry."""
         sums = np.empty((self.n_tokens, R.shape[1]), self.dtype)
 
@@ -105,13 +105,7 @@ class Block:
 
 def blocks_of(counts: sparse.csr_matrix) -> list[Block]:
     """A matrix in consecutive blocks of documents with about BLOCK entries each."""
-    return list(each_block(counts))
-
-
-def each_block(counts: sparse.csr_matrix) -> Iterator[Block]:
-    """`blocks_of`, one after the other: all of them may be more than fits in memory."""
-    for span in pairwise(block_bounds(counts.indptr)):
-        yield Block.of(_cut(counts, *span))
+    return [Block.of(_cut(counts, *span)) for span in pairwise(block_bounds(counts.indptr))]
 
 
 def block_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:

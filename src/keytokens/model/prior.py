@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.threads import Threads
+from ..base.threads import Pool
 from .blocks import Block, Float
 from .losses import Labels
 
@@ -78,7 +78,7 @@ class Statistics:
         )
 
 
-def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: Threads) -> Statistics:
+def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: Pool) -> Statistics:
     """Those of one block."""
     weight = weight.astype(block.dtype, copy=False)
     members = np.zeros((len(y), n_classes), block.dtype)

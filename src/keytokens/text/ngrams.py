@@ -31,7 +31,7 @@ from .vocabulary import Level, Vocabulary, next_keys, next_nodes
 from .words import MASK_KEY, MOST_TEXTS, read_words
 
 _WAITING = 1 << 20  # words that may wait before they are merged: a merge takes some hundred bytes for each
-_RANGE = 1 << 19  # n-grams that are merged at a time, by each thread
+_RANGE = 1 << 20  # n-grams that are merged at a time, by each thread
 _SAMPLED = 1 << 10  # one n-gram of so many says where ranges begin
 _ROW_BITS = np.uint64(MOST_TEXTS.bit_length() - 1)
 _END = 1 << 63  # beyond all keys of n-grams

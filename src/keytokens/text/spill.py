@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from ..base.threads import ordered_stream
 from .words import blocks
 
-_PLACE = mmap.ALLOCATIONGRANULARITY  # bytes: what is mapped begins at a multiple of them
+_ALIGNED = 64  # bytes: arrays begin at a multiple of them
 
 
 class Executor(Protocol):
@@ -115,36 +115,42 @@ class Spill:
         buffers: list[pickle.PickleBuffer] = []
         head = pickle.dumps(item, 5, buffer_callback=buffers.append)
         parts = [memoryview(head), *(buffer.raw() for buffer in buffers)]
+        starts = list(accumulate((_rounded(len(part), _ALIGNED) for part in parts), initial=0))
+        size = _rounded(starts.pop(), mmap.ALLOCATIONGRANULARITY)  # what is mapped begins at a multiple of this
         with self._lock:
-            starts = list(accumulate((-(-len(part) // _PLACE) * _PLACE for part in parts), initial=self._end))
-            self._end = starts.pop()
+            begin, self._end = self._end, self._end + size
         for part, start in zip(parts, starts, strict=True):
-            self._write(part, start)
-        return Spilled(self, [(start, len(part)) for part, start in zip(parts, starts, strict=True)])
+            self._write(part, begin + start)
+        return Spilled(self, begin, [(start, start + len(part)) for part, start in zip(parts, starts, strict=True)])
 
     def _write(self, left: memoryview, at: int) -> None:
         while left:
             done = os.pwrite(self._file, left, at)
             left, at = left[done:], at + done
 
-    def part(self, start: int, length: int) -> Any:
-        """Some bytes of the file, mapped: they take memory as far as they are read, until nobody holds them."""
-        if not length:
-            return b""
-        return mmap.mmap(self._file, length, offset=start, access=mmap.ACCESS_READ)
+    def mapped(self, begin: int, size: int) -> memoryview:
+        """Bytes of the file: they take memory as far as they are read, until nobody holds any of them."""
+        return memoryview(mmap.mmap(self._file, size, offset=begin, access=mmap.ACCESS_READ))
 
 
 class Spilled:
     """One thing in a file."""
 
-    def __init__(self, spill: Spill, places: list[tuple[int, int]]) -> None:
+    def __init__(self, spill: Spill, begin: int, parts: list[tuple[int, int]]) -> None:
         self._spill = spill
-        self._places = places
+        self._begin = begin
+        self._parts = parts
 
     def get(self) -> Any:
         """Read-only arrays, and whatever holds them."""
-        head, *buffers = [self._spill.part(*place) for place in self._places]
+        size = max(last for first, last in self._parts if first < last)  # behind it nothing was written
+        whole = self._spill.mapped(self._begin, size)
+        head, *buffers = [whole[first:last] for first, last in self._parts]
         return pickle.loads(head, buffers=buffers)
+
+
+def _rounded(size: int, unit: int) -> int:
+    return -(-size // unit) * unit
 
 
 def loaded(item: Any) -> Any:

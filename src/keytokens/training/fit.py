@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.threads import Threads, TreeSum, one_blas_thread, pool_of
-from ..model.attention import Gradient, Parameters, evaluate, pool, total_attention
+from ..base.threads import Pool, TreeSum, one_blas_thread, pool_of
+from ..model.attention import Gradient, Parameters, attend, evaluate, total_attention
 from ..model.blocks import Block, Float
 from ..model.losses import Labels, Loss, loss_for
 from ..model.prior import PriorOptions, Statistics, curvature_of, prior_of, statistics
@@ -34,7 +34,7 @@ class TrainingSet:
     y: list[Labels]
     weights: list[Float]
     n_classes: int
-    threads: Threads
+    threads: Pool
     sizes: NDArray[np.integer[Any]] | None = None  # words in each token; None: all are single words
 
     @classmethod
@@ -44,7 +44,7 @@ class TrainingSet:
         y: Labels,
         weight: Float,
         n_classes: int,
-        threads: Threads,
+        threads: Pool,
         sizes: NDArray[np.integer[Any]] | None = None,
     ) -> TrainingSet:
         """From the classes and weights of all documents."""
@@ -64,7 +64,7 @@ class TrainingSet:
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents."""
-        total = self.sum(attention_of, theta)
+        total = self.sum(total_attention, theta)
         return total / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
 
     def means(self, theta: Parameters) -> Float:
@@ -84,16 +84,11 @@ class TrainingSet:
         return tree.total()
 
 
-def attention_of(block: Block, y: Labels, weight: Float, theta: Parameters, threads: Threads) -> Float:
-    """The attention of each token, summed over the documents of one block."""
-    return total_attention(block, weight, theta, threads)
-
-
-def means_of(block: Block, theta: Parameters, threads: Threads) -> Float:
+def means_of(block: Block, theta: Parameters, threads: Pool) -> Float:
     """The mean of b over the tokens of each document, weighted by attention, and the sink's attention: (m + 1, n)."""
-    pooled = pool(block, theta, threads)
-    sinks = np.broadcast_to(pooled.sinks, len(block))
-    return np.vstack([pooled.means.T, pooled.over_total(sinks)])
+    found = attend(block, theta, threads)
+    sinks = np.broadcast_to(found.sinks, len(block))
+    return np.vstack([found.means.T, found.over_total(sinks)])
 
 
 @dataclass(frozen=True, eq=False)

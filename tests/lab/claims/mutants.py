@@ -149,7 +149,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "keytokens.model.embeddings": (("embed",), ("kt.two-scalars",)),
     "keytokens.lab.problems.embeddings": (("pull_back",), ("kt.two-scalars",)),
     "keytokens.proof.tokens": (("_sufficient_two",), ("kt.sufficient",)),
-    "keytokens.proof.votes": (("_duel",), ("kt.sufficient", "kt.flip", "kt.flip-words")),
+    "keytokens.proof.votes": (("_pair",), ("kt.sufficient", "kt.flip", "kt.flip-words")),
     "keytokens.proof.ranges": (("drop",), ("kt.drop-bound",)),
     "keytokens.lab.problems.losses": (
         ("Logistic.value", "Logistic.slope", "Exponential.slope"),
@@ -202,6 +202,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 HARMLESS = {
     ("Reading.pull", "-np.inf"): "a bag whose tokens all have one score; there the sign multiplies zero",
     ("Reading.pull", "spread(top) + log_abs(tied)"): "a tie of many tokens, counted in logarithms",
+    ("evaluate", "-1"): "the claims are about one row of values, whose two columns are the first and the last",
     ("separating_witness", "1e-12 * float(np.abs(direction).max())"): "a tolerance",
     ("separating_witness", "np.abs(direction).max()"): "a tolerance",
     ("contests", "other - bags.starts[bags.bag[other]]"): "the names of the rows, which no claim reads",

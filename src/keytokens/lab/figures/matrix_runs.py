@@ -271,10 +271,6 @@ def compute_rank(small: bool) -> Tables:
     return _tables_rank(3 if small else 20)
 
 
-def full_rank() -> Tables:
-    return _tables_rank(100)
-
-
 def checks_rank(tables: Tables) -> list[Check]:
     runs = tables["runs"]
     clear = (runs["nuclear"] == runs["nuclear_relative"])[runs["d"] >= 10]
@@ -312,7 +308,7 @@ def _ranks(runs: Table, n: int, d: int) -> list[Check]:
     "Max-margin matrices: full rank in the Frobenius norm, low rank in the nuclear norm",
     compute_rank,
     checks_rank,
-    full=full_rank,
+    full=lambda: _tables_rank(100),
     sheet=Sheet(2, 4.4),
 )
 def draw_rank(tables: Tables, *panels: Axes) -> None:
@@ -377,10 +373,6 @@ def compute_global(small: bool) -> Tables:
     return _tables_global(8, 3) if small else _tables_global(40)
 
 
-def full_global() -> Tables:
-    return _tables_global(500)
-
-
 def checks_global(tables: Tables) -> list[Check]:
     runs, shares = tables["runs"], tables["shares"]
     settled = runs["saturated"] & (runs["d"] >= 5)
@@ -410,7 +402,7 @@ def _share(found: Table, expected: float, case: str) -> Check:
     "Attention by a matrix: the global optimum is found more often in more dimensions",
     compute_global,
     checks_global,
-    full=full_global,
+    full=lambda: _tables_global(500),
     sheet=Sheet(2, 4.2),
 )
 def draw_global(tables: Tables, *panels: Axes) -> None:
@@ -487,10 +479,6 @@ def compute_several(small: bool) -> Tables:
     return _tables_several(15, 125) if small else _tables_several(40, 750)
 
 
-def full_several() -> Tables:
-    return _tables_several(500, 40_000)
-
-
 def checks_several(tables: Tables) -> list[Check]:
     runs = tables["runs"]
     several = runs["tokens"] > 3
@@ -516,7 +504,7 @@ def _mean_several(runs: Table, d: int, k: int) -> Check:
     "A head that bends: attention on several tokens, and the matrix that predicts it",
     compute_several,
     checks_several,
-    full=full_several,
+    full=lambda: _tables_several(500, 40_000),
     sheet=Sheet(2, 3.7),
 )
 def draw_several(tables: Tables, left: Axes, right: Axes) -> None:

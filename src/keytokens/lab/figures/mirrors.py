@@ -45,11 +45,6 @@ def compute_norms(small: bool) -> Tables:
     return _tables_norms({1.75: 40, 2.0: 40, 3.0: 20}, STEPS)
 
 
-def full_norms() -> Tables:
-    """100 seeds for each norm."""
-    return _tables_norms(dict.fromkeys(STEPS, 100), STEPS)
-
-
 def _tables_norms(runs: dict[float, int], steps: dict[float, int]) -> Tables:
     found = [_runs(q, count, steps[q]) for q, count in runs.items()]
     return {
@@ -137,7 +132,7 @@ def _fall_norms(tables: Tables, q: float) -> float:
     "Mirror descent: each norm has its own max-margin direction",
     compute_norms,
     checks_norms,
-    full=full_norms,
+    full=lambda: _tables_norms(dict.fromkeys(STEPS, 100), STEPS),
     sheet=Sheet(3, 3.6),
 )
 def draw_norms(tables: Tables, *panels: Axes) -> None:
@@ -313,11 +308,6 @@ def compute_rates(small: bool) -> Tables:
     return _tables_rates(3000 if small else 10_000, 3 if small else 20)
 
 
-def full_rates() -> Tables:
-    """30,000 steps."""
-    return _tables_rates(30_000, 20)
-
-
 def _tables_rates(steps: int, problems: int) -> Tables:
     courses = {rule: _course(0, rule, steps) for rule in RULES}
     fits = {rule: course.powers for rule, course in courses.items()}
@@ -442,7 +432,7 @@ def _faster(courses: Table) -> list[Check]:
     "How fast four step rules turn to the max-margin direction",
     compute_rates,
     checks_rates,
-    full=full_rates,
+    full=lambda: _tables_rates(30_000, 20),
     sheet=Sheet(3, 3.9),
 )
 def draw_rates(tables: Tables, *panels: Axes) -> None:
