@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,10 @@ def test_nothing_is_lost(tmp_path, threads, kind):
         for _ in range(300 if kind == "memory" else 60):
             run = Threads(threads, tmp_path if kind == "file" else None)
             found = run.map(item, (), range(20))
-            assert run.map(lambda more, one: (plain(one), more), (7,), found) is not None
+            again = run.map(lambda more, one: Numbers(one.numbers + more, one.name), (7,), found)
+            assert [sum(plain(one)[0]) for one in again] == [
+                sum(plain(one)[0]) + 7 * len(plain(one)[0]) for one in found
+            ]
             assert list(map(plain, found)) == list(map(plain, map(item, range(20))))
             assert run.fold(lambda items: sum(len(one.numbers) for one in items), found) == 20 // 3 * 2100 + 700
     finally:
@@ -99,9 +102,10 @@ def test_what_lies_in_a_file_is_not_changed(tmp_path):
 @pytest.mark.parametrize("sizes", [(0,), (0, 0), (3, 0), (0, 5000), (64, 0, 1, 0), (4096, 0)])
 def test_arrays_of_every_size_come_back(tmp_path, sizes):
     """Also where the last of all bytes are those of an empty array."""
+    kind = make_dataclass("Some", [f"array_{k}" for k in range(len(sizes))])
     arrays = [np.arange(size, dtype=np.uint8) for size in sizes]
     spill = Spill(tmp_path)
-    for kept in [spill.put(arrays) for _ in range(2)]:
-        found = kept.get()
+    for kept in [spill.put(kind(*arrays)) for _ in range(2)]:
+        found = list(vars(kept.get()).values())
         assert [one.tolist() for one in found] == [one.tolist() for one in arrays]
         assert all(one.ctypes.data % 8 == 0 for one in found if len(one))

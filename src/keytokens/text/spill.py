@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import mmap
 import os
-import pickle
 import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, pairwise
+from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..base.threads import ordered_stream
 from .words import blocks
@@ -101,7 +104,7 @@ class Threads:
 
 
 class Spill:
-    """A file for things with large arrays. It has no name, so it goes when nothing of it is wanted any more."""
+    """A file for large arrays. It has no name, so it goes when nothing of it is wanted any more."""
 
     def __init__(self, folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -111,46 +114,53 @@ class Spill:
         self._end = 0
 
     def put(self, item: Any) -> Spilled:
-        """Write it to the file; several threads may do so at a time."""
-        buffers: list[pickle.PickleBuffer] = []
-        head = pickle.dumps(item, 5, buffer_callback=buffers.append)
-        parts = [memoryview(head), *(buffer.raw() for buffer in buffers)]
-        starts = list(accumulate((_rounded(len(part), _ALIGNED) for part in parts), initial=0))
-        size = _rounded(starts.pop(), mmap.ALLOCATIONGRANULARITY)  # what is mapped begins at a multiple of this
-        with self._lock:
-            begin, self._end = self._end, self._end + size
-        for part, start in zip(parts, starts, strict=True):
-            self._write(part, begin + start)
-        return Spilled(self, begin, [(start, start + len(part)) for part, start in zip(parts, starts, strict=True)])
+        """Write an array, or those of a dataclass, to the file; several threads may do so at a time."""
+        if isinstance(item, np.ndarray):
+            return Spilled(np.ndarray, {"": self._written(item)})
+        return Spilled(type(item), {own.name: self._written(getattr(item, own.name)) for own in fields(item)})
 
-    def _write(self, left: memoryview, at: int) -> None:
-        while left:
-            done = os.pwrite(self._file, left, at)
+    def _written(self, x: Any) -> Any:
+        if not isinstance(x, np.ndarray):
+            return x
+        with self._lock:  # each array begins where a page does
+            start = self._end
+            self._end += -(-x.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        left, at = np.ascontiguousarray(x).reshape(-1).view(np.uint8), start
+        while len(left):
+            done = os.pwrite(self._file, left.data, at)
             left, at = left[done:], at + done
+        return _Array(self, start, x.shape, x.dtype)
 
-    def mapped(self, begin: int, size: int) -> memoryview:
-        """Bytes of the file: they take memory as far as they are read, until nobody holds any of them."""
-        return memoryview(mmap.mmap(self._file, size, offset=begin, access=mmap.ACCESS_READ))
+    def read(self, start: int, length: int) -> Any:
+        """Some bytes of the file, mapped: they take memory as far as they are read, until nobody holds them."""
+        if not length:
+            return b""
+        return mmap.mmap(self._file, length, offset=start, access=mmap.ACCESS_READ)
 
 
-class Spilled:
-    """One thing in a file."""
+class _Array(NamedTuple):
+    """An array in a file."""
 
-    def __init__(self, spill: Spill, begin: int, parts: list[tuple[int, int]]) -> None:
-        self._spill = spill
-        self._begin = begin
-        self._parts = parts
+    spill: Spill
+    start: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def get(self) -> NDArray[Any]:
+        size = int(np.prod(self.shape)) * self.dtype.itemsize
+        return np.frombuffer(self.spill.read(self.start, size), self.dtype).reshape(self.shape)
+
+
+class Spilled(NamedTuple):
+    """An array, or a dataclass, whose arrays are in a file."""
+
+    kind: type
+    held: dict[str, Any]
 
     def get(self) -> Any:
-        """Read-only arrays, and whatever holds them."""
-        size = max(last for first, last in self._parts if first < last)  # behind it nothing was written
-        whole = self._spill.mapped(self._begin, size)
-        head, *buffers = [whole[first:last] for first, last in self._parts]
-        return pickle.loads(head, buffers=buffers)
-
-
-def _rounded(size: int, unit: int) -> int:
-    return -(-size // unit) * unit
+        """The same with read-only arrays."""
+        found = {name: x.get() if isinstance(x, _Array) else x for name, x in self.held.items()}
+        return found[""] if self.kind is np.ndarray else self.kind(**found)
 
 
 def loaded(item: Any) -> Any:
