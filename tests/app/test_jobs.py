@@ -164,7 +164,7 @@ def test_a_held_out_text_too_long_for_the_budget_is_found_before_training(here, 
     write_table("long.csv", {"text": texts, "label": labels})
     monkeypatch.setattr(kt.KeyTokenClassifier, "_train", None)
     said = refused_later(capsys, "fit", "long.csv", "-o", "m", "--memory", "500MB", "--threads", "2")
-    assert "`memory` must be enough to read a text of 10,000,000 characters; saw 500MB. Cure: give 60" in said
+    assert "`memory` must be enough to read a text of 10,000,000 characters; saw 500MB. Give 60" in said
 
 
 def test_a_table_in_a_subfolder_is_part_of_the_data(here, capsys, monkeypatch):

@@ -125,8 +125,8 @@ def test_whole_floats_are_integers():
 
 Row = tuple[Callable[[], Any], str]  # a check and its arguments; what it says after the name of the caller
 KINDS = "`labels` must be strings, integers or booleans, all of one kind; saw"
-STR, LABEL = "Cure: convert them all with str().", "Cure: drop the rows without a label."
-TEXT = "Cure: drop or fill the missing texts first."
+STR, LABEL = "Convert them all with str().", "Drop the rows without a label."
+TEXT = "Drop or fill the missing texts first."
 
 
 def numbers() -> Iterator[Row]:
@@ -150,7 +150,7 @@ def numbers() -> Iterator[Row]:
     not_ranges = [{1, 2}, (), (1,), (1, 2, 3), (1.0, 2), (True, 2), (1, None), np.array([1, 2])]
     for value in (0, -1, 1.5, "12", None, True, (2, 1), (0, 1), *not_ranges):
         rule = "`ngrams` must be two whole numbers, 1 <= least <= most"
-        yield partial(check_range, "fit", "ngrams", value), f"{rule}; saw {value!r}. Cure: for example (1, 2)."
+        yield partial(check_range, "fit", "ngrams", value), f"{rule}; saw {value!r}. For example (1, 2)."
 
 
 def columns() -> Iterator[Row]:
@@ -158,19 +158,19 @@ def columns() -> Iterator[Row]:
     for name, check in (("texts", check_texts), ("labels", partial(check_labels, n_texts=2))):
         rule = f"`{name}` must be a list or a column; saw a"
         for given in ({"a": 1, "b": 2}, OrderedDict(a=1, b=2)):
-            yield partial(check, "fit", given), f"{rule} {type(given).__name__}. Cure: give its values in a list."
+            yield partial(check, "fit", given), f"{rule} {type(given).__name__}. Give its values in a list."
         for given in ({"a", "b"}, frozenset("ab")):
-            cure = "Cure: a set has no order: give a list."
-            yield partial(check, "fit", given), f"{rule} {type(given).__name__}. {cure}"
+            advice = "A set has no order: give a list."
+            yield partial(check, "fit", given), f"{rule} {type(given).__name__}. {advice}"
         many = np.array([["a", "b"], ["c", "d"]])
-        cure = f"Cure: choose one, as in {name}[:, 0]."
-        yield partial(check, "fit", many), f"`{name}` must be one column; saw shape (2, 2). {cure}"
+        advice = f"Choose one, as in {name}[:, 0]."
+        yield partial(check, "fit", many), f"`{name}` must be one column; saw shape (2, 2). {advice}"
         yield partial(check, "fit", many[None]), f"`{name}` must be one column; saw shape (1, 2, 2)."
 
 
 def texts() -> Iterator[Row]:
     for one in ("a review", b"a review"):
-        rule = f"`texts` must be a list of strings; saw {one!r}. Cure: put the one text in a list: [text]."
+        rule = f"`texts` must be a list of strings; saw {one!r}. Put the one text in a list: [text]."
         yield partial(check_texts, "fit", one), rule
     for value in (None, 1, 2.5, len):
         yield partial(check_texts, "fit", value), f"`texts` must be an iterable of strings; saw {value!r}."
@@ -178,12 +178,12 @@ def texts() -> Iterator[Row]:
         rule = f"`texts[1]` must be a string; saw {missing!r}. {TEXT}"
         for column in (["a", missing, "b"], np.array(["a", missing, "b"], dtype=object)):
             yield partial(check_texts, "fit", column), rule
-    cures = {"convert it with str()": [1, 1.5, True, Decimal(1)]}
-    cures["give the string itself"] = [["a"], ("a",), {"text": "a"}, np.arange(2)]
-    cures['decode it first: text.decode("utf-8")'] = [b"bytes", bytearray(b"bytes")]
-    for cure, others in cures.items():
+    advices = {"Convert it with str()": [1, 1.5, True, Decimal(1)]}
+    advices["Give the string itself"] = [["a"], ("a",), {"text": "a"}, np.arange(2)]
+    advices['Decode it first: text.decode("utf-8")'] = [b"bytes", bytearray(b"bytes")]
+    for advice, others in advices.items():
         for other in others:
-            rule = f"`texts[2]` must be a string; saw {other!r}. Cure: {cure}."
+            rule = f"`texts[2]` must be a string; saw {other!r}. {advice}."
             yield partial(check_texts, "fit", ["a", "b", other]), rule
 
 
@@ -206,11 +206,11 @@ def labels() -> Iterator[Row]:
         ([np.nan, "b"], f"missing values (labels[0] = nan), strings (labels[1] = 'b'). {LABEL}"),
         (["a", Unknown()], f"strings (labels[0] = 'a'), missing values (labels[1] = <NA>). {LABEL}"),
         ([None, None], f"missing values (labels[0] = None). {LABEL}"),
-        ([b"a", b"b"], "bytes (labels[0] = b'a'). Cure: decode them: label.decode(\"utf-8\")."),
+        ([b"a", b"b"], "bytes (labels[0] = b'a'). Decode them: label.decode(\"utf-8\")."),
     ):
         yield partial(check_labels, "fit", given, len(given)), f"{KINDS} {seen}"
     for given, seen in ((["a", "a"], "only 'a'"), ([1], "only 1"), ([], "no label at all")):
-        rule = f"`labels` must have at least two classes; saw {seen}. Cure: add texts of another class."
+        rule = f"`labels` must have at least two classes; saw {seen}. Add texts of another class."
         yield partial(check_labels, "fit", given, len(given)), rule
     for given in ([1, 2**63 + 9], [-1, 2**63], [np.int64(1), 2**64 - 1]):  # numpy would make floats of them, rounded
         rule = f"`labels` must be integers of 64 bits with a sign; saw {given[1]}. {STR}"

@@ -25,7 +25,7 @@ def test_the_tree(error, parents):
 
 
 def test_refusal_with_and_without_a_cure():
-    assert str(refusal("fit", "dim", "be even", 3, "use 4")) == "fit: `dim` must be even; saw 3. Cure: use 4."
+    assert str(refusal("fit", "dim", "be even", 3, "use 4")) == "fit: `dim` must be even; saw 3. Use 4."
     assert str(refusal("fit", "dim", "be even", "x")) == "fit: `dim` must be even; saw 'x'."
     assert type(refusal("fit", "dim", "be even", 3)) is InputError
 

@@ -319,7 +319,7 @@ def test_refusals(client):
 
 
 def test_no_client():
-    with pytest.raises(InputError, match=r"`client` must be a client, or one must be open; saw None. Cure: open one"):
+    with pytest.raises(InputError, match=r"`client` must be a client, or one must be open; saw None. Open one"):
         DaskKeyTokenClassifier().fit(["a"], [1])
 
 

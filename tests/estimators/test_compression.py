@@ -130,7 +130,7 @@ def test_those_that_say_most_stay(models):
 
 @pytest.mark.parametrize("log_sink", [-np.inf, 0.7])
 def test_equal_shares_dropped_change_no_score(log_sink):
-    """Tokens without a contribution and of equal share in every document go, and f stays; without the cure it grows."""
+    """Tokens of equal share in all documents and no contribution go, and f stays; uncorrected it would grow."""
     rng = np.random.RandomState(0)
     a = rng.normal(size=4)
     B = np.array([[2.0, -1.5, -0.3, -0.3]])  # b + c = 0 for the last two

@@ -22,15 +22,15 @@ BAGS = [np.ones((2, 3)), np.zeros((1, 3)), np.ones((3, 3)), np.zeros((2, 3))]
 
 OF_TEXTS = r"""
 fit(ngrams=(2, 1))
-    KeyTokenClassifier: `ngrams` must be two whole numbers, 1 <= least <= most; saw (2, 1). Cure: for example (1, 2).
+    KeyTokenClassifier: `ngrams` must be two whole numbers, 1 <= least <= most; saw (2, 1). For example (1, 2).
 fit(ngrams="12")
-    KeyTokenClassifier: `ngrams` must be two whole numbers, 1 <= least <= most; saw '12'. Cure: for example (1, 2).
+    KeyTokenClassifier: `ngrams` must be two whole numbers, 1 <= least <= most; saw '12'. For example (1, 2).
 fit(counts="tfidf")
     KeyTokenClassifier: `counts` must be one of 'raw', 'log', 'binary'; saw 'tfidf'.
 fit(prior={"sink": 0})
-    KeyTokenClassifier: `prior` must be a Prior or None; saw {'sink': 0}. Cure: for example prior=Prior(sink=0).
+    KeyTokenClassifier: `prior` must be a Prior or None; saw {'sink': 0}. For example prior=Prior(sink=0).
 fit(prior=kt.Prior)
-    KeyTokenClassifier: `prior` must be a Prior or None; saw <class ...>. Cure: for example prior=Prior(sink=0).
+    KeyTokenClassifier: `prior` must be a Prior or None; saw <class ...>. For example prior=Prior(sink=0).
 fit_prior(ratio="much")
     Prior: `ratio` must be a finite number of at least 0; saw 'much'.
 fit_prior(sink=-1)
@@ -59,61 +59,61 @@ fit(threads=0)
     KeyTokenClassifier: `threads` must be a whole number of at least 1 or None; saw 0.
 
 fit("one text", ["a"])
-    fit: `texts` must be a list of strings; saw 'one text'. Cure: put the one text in a list: [text].
+    fit: `texts` must be a list of strings; saw 'one text'. Put the one text in a list: [text].
 fit(5, [1])
     fit: `texts` must be an iterable of strings; saw 5.
 fit(["a", 3])
-    fit: `texts[1]` must be a string; saw 3. Cure: convert it with str().
+    fit: `texts[1]` must be a string; saw 3. Convert it with str().
 fit(["a", None])
 fit(column("pandas", ["a", None]))
 fit(column("pandas", ["a", None]).astype("string"))
 fit(column("polars", ["a", None]))
 fit(column("pyarrow", ["a", None]))
-    fit: `texts[1]` must be a string; saw .... Cure: drop or fill the missing texts first.
+    fit: `texts[1]` must be a string; saw .... Drop or fill the missing texts first.
 ask(column("pandas", ["a"]).to_frame()[[]])
-    predict: `texts` must be one column; saw shape (1, 0). Cure: choose one, as in texts[:, 0].
+    predict: `texts` must be one column; saw shape (1, 0). Choose one, as in texts[:, 0].
 fit(["...", ""])
 fit(["", "", ""], [0, 1, 0])
 fit([kt.MASK, kt.MASK * 5, f"{kt.MASK} {kt.MASK}"], [0, 1, 0])
 fit([" ", "\n", "\0"], [0, 1, 0])
     fit: `texts` must hold at least one token within the limits; saw '... texts'.
-    Cure: lower min_df, raise max_df, or look at the texts.
+    Lower min_df, raise max_df, or look at the texts.
 ask([b"a great film"])
 ask(np.array([b"a great film"]))
 ask(column("pyarrow", [b"a great film"]))
 ask([bytearray(b"a great film")])
-    predict: `texts[0]` must be a string; saw ...b'a great film'.... Cure: decode it first: text.decode("utf-8").
+    predict: `texts[0]` must be a string; saw ...b'a great film'.... Decode it first: text.decode("utf-8").
 clf.explain(b"a great film")
-    explain: `text` must be one string; saw b'a great film'. Cure: decode it first: text.decode("utf-8").
+    explain: `text` must be one string; saw b'a great film'. Decode it first: text.decode("utf-8").
 
 fit(labels=[0])
     fit: `labels` must have one entry for each of the 2 texts; saw 1 labels.
 fit([], [])
-    fit: `labels` must have at least two classes; saw no label at all. Cure: add texts of another class.
+    fit: `labels` must have at least two classes; saw no label at all. Add texts of another class.
 fit(labels=["x", "x"])
-    fit: `labels` must have at least two classes; saw only 'x'. Cure: add texts of another class.
+    fit: `labels` must have at least two classes; saw only 'x'. Add texts of another class.
 fit(labels=[0, "x"])
     fit: `labels` must be strings, integers or booleans, all of one kind;
-    saw integers (labels[0] = 0), strings (labels[1] = 'x'). Cure: convert them all with str().
+    saw integers (labels[0] = 0), strings (labels[1] = 'x'). Convert them all with str().
 fit(labels=[True, 1])
     fit: `labels` must be strings, integers or booleans, all of one kind;
-    saw booleans (labels[0] = True), integers (labels[1] = 1). Cure: convert them all with str().
+    saw booleans (labels[0] = True), integers (labels[1] = 1). Convert them all with str().
 fit(labels=[0.5, 1.5])
     fit: `labels` must be strings, integers or booleans, all of one kind;
-    saw floats (labels[0] = 0.5). Cure: convert them all with str().
+    saw floats (labels[0] = 0.5). Convert them all with str().
 fit(labels=["x", None])
 fit(labels=column("pandas", [True, None]).astype("boolean"))
 fit(labels=column("pandas", [1.0, np.nan]))
 fit(labels=column("polars", [True, None]))
 fit(labels=column("pyarrow", [True, None]))
     fit: `labels` must be strings, integers or booleans, all of one kind;
-    saw ... (labels[0] = ...), missing values (labels[1] = ...). Cure: drop the rows without a label.
+    saw ... (labels[0] = ...), missing values (labels[1] = ...). Drop the rows without a label.
 fit(labels=[b"x", b"y"])
 fit(labels=np.array([b"x", b"y"]))
     fit: `labels` must be strings, integers or booleans, all of one kind;
-    saw bytes (labels[0] = b'x'). Cure: decode them: label.decode("utf-8").
+    saw bytes (labels[0] = b'x'). Decode them: label.decode("utf-8").
 fit_batch(labels=[["x"], ["y"]])
-    fit_batches: `labels` must be strings, integers or booleans; saw [['x'], ['y']].
+    fit_batches: `labels` must be strings, integers or booleans, all of one kind; saw [['x'], ['y']].
 fit_batch(labels="xy")
     fit_batches: `labels` must be a list, one label a text; saw 'xy'.
 
@@ -130,28 +130,28 @@ fit(class_weight={0: 1e300, 1: 1})
     and add up to a number from 1e-18 to 1e+18; saw a sum of ....
 fit([f"w{i}" for i in range(100_000)], [f"c{i}" for i in range(100_000)])
     KeyTokenClassifier.fit: `the model` must fit into the ... GB of this machine; saw 100,000 classes, 100,000 tokens,
-    100,000 documents, which take ... GB. Cure: merge classes, or keep fewer tokens.
+    100,000 documents, which take ... GB. Merge classes, or keep fewer tokens.
 """
 
 OF_FRAMES = """
 ask(frame)
-    predict: `texts` must be one column; saw the columns 'text', 'label'. Cure: choose one by its name.
+    predict: `texts` must be one column; saw the columns 'text', 'label'. Choose one by its name.
 clf.explain_many(frame)
-    explain_many: `texts` must be one column; saw the columns 'text', 'label'. Cure: choose one by its name.
+    explain_many: `texts` must be one column; saw the columns 'text', 'label'. Choose one by its name.
 clf.report("page.html", frame, LABELS)
-    report: `texts` must be one column; saw the columns 'text', 'label'. Cure: choose one by its name.
+    report: `texts` must be one column; saw the columns 'text', 'label'. Choose one by its name.
 fit(frame, LABELS)
-    fit: `texts` must be one column; saw the columns 'text', 'label'. Cure: choose one by its name.
+    fit: `texts` must be one column; saw the columns 'text', 'label'. Choose one by its name.
 fit(TEXTS, frame)
-    fit: `labels` must be one column; saw the columns 'text', 'label'. Cure: choose one by its name.
+    fit: `labels` must be one column; saw the columns 'text', 'label'. Choose one by its name.
 fit_batch(frame, LABELS)
-    fit_batches: `texts` must be one column; saw the columns 'text', 'label'. Cure: choose one by its name.
+    fit_batches: `texts` must be one column; saw the columns 'text', 'label'. Choose one by its name.
 """
 
 OF_COUNTS = """
 fit_counts(y=["same"] * 4)
     AttentionClassifier.fit: `y` must have at least two classes; saw one class only, 'same'.
-    Cure: add documents of another class.
+    Add documents of another class.
 fit_counts(class_weight={0: 0, 1: 0})
 fit_counts(class_weight={0: -1, 1: 1})
 fit_counts(class_weight={0: np.nan, 1: 1})
@@ -159,31 +159,31 @@ fit_counts(class_weight={0: 1e300, 1: 1})
     AttentionClassifier.fit: `sample_weight and class_weight` must be at least 0
     and add up to a number from 1e-150 to 1e+150; saw a sum of ....
 fit_counts(np.eye(4) * 1e13)
-    AttentionClassifier.fit: `X` must have entries up to 1e+12; saw 10000000000000.0. Cure: divide them all.
+    AttentionClassifier.fit: `X` must have entries up to 1e+12; saw 10000000000000.0. Divide them all.
 fit_counts().predict(-COUNTS[:1] / 2)
-    predict: `X` must have no negative entry, as in training; saw -1.0. Cure: fit with such entries, or leave them out.
+    predict: `X` must have no negative entry, as in training; saw -1.0. Fit with such entries, or leave them out.
 """
 
 OF_BAGS = """
 fit_bags([np.ones((2, 3)), np.ones((2, 4))], [0, 1])
     BagClassifier.fit: `X[1]` must have shape (instances, d), the same d for all bags; saw 'shape (2, 4)'.
-    Cure: stack the vectors of one bag as rows.
+    Stack the vectors of one bag as rows.
 fit_bags([np.ones((2, 3)), np.ones((0, 3))], [0, 1])
-    BagClassifier.fit: `X[1]` must hold at least one instance; saw 'an empty bag'. Cure: leave the bag out.
+    BagClassifier.fit: `X[1]` must hold at least one instance; saw 'an empty bag'. Leave the bag out.
 fit_bags([np.ones((2, 3)), np.array([[1, np.nan, 0]])], [0, 1])
     BagClassifier.fit: `X[1][0, 1]` must be finite; saw nan.
 fit_bags([np.ones((2, 3)), np.array([[1, np.inf, 0]])], [0, 1])
     BagClassifier.fit: `X[1][0, 1]` must be finite; saw inf.
 fit_bags([np.ones((2, 3)), np.full((1, 3), 1e308)], [0, 1])
-    BagClassifier.fit: `X[1]` must have entries up to 1e+150; saw 1e+308. Cure: scale the vectors.
+    BagClassifier.fit: `X[1]` must have entries up to 1e+150; saw 1e+308. Scale the vectors.
 fit_bags([np.full((1, 2), 1e200), np.ones((1, 2))], [0, 1])
-    BagClassifier.fit: `X[0]` must have entries up to 1e+150; saw 1e+200. Cure: scale the vectors.
+    BagClassifier.fit: `X[0]` must have entries up to 1e+150; saw 1e+200. Scale the vectors.
 fit_bags(np.full((2, 3), 1e308), [0, 1])
-    BagClassifier.fit: `X` must have entries up to 1e+150; saw 1e+308. Cure: scale the vectors.
+    BagClassifier.fit: `X` must have entries up to 1e+150; saw 1e+308. Scale the vectors.
 fit_bags(np.array([[1.0, 2], [np.nan, 4]]), [0, 1])
-    BagClassifier.fit: `X[1, 0]` must be finite; saw nan. Cure: fill or drop NaN and inf first.
+    BagClassifier.fit: `X[1, 0]` must be finite; saw nan. Fill or drop NaN and inf first.
 fit_bags(np.array([[1.0, 2], [3, -np.inf]]), [0, 1])
-    BagClassifier.fit: `X[1, 1]` must be finite; saw -inf. Cure: fill or drop NaN and inf first.
+    BagClassifier.fit: `X[1, 1]` must be finite; saw -inf. Fill or drop NaN and inf first.
 fit_bags([np.ones((2, 3)), [["a", "b", "c"]]], [0, 1])
     BagClassifier.fit: `X` must be numbers: an array (n, T, d) or a list of (T_i, d) arrays; saw [array(....
 fit_bags([], [])
@@ -193,10 +193,10 @@ fit_bags(y=[1, 0, 1])
 fit_bags(y=[[1, 0]] * 4)
     BagClassifier.fit: `y` must have one label for each of the 4 bags; saw shape (4, 2).
 fit_bags(y=["same"] * 4)
-    BagClassifier.fit: `y` must have at least two classes; saw one class only, 'same'. Cure: add bags of another class.
+    BagClassifier.fit: `y` must have at least two classes; saw one class only, 'same'. Add bags of another class.
 fit_bags(y=[1, 0, np.nan, 0])
     BagClassifier.fit: `y` must be labels of classes: strings, integers or booleans; saw a missing label.
-    Cure: leave out the bags without one.
+    Leave out the bags without one.
 fit_bags(y=[0.5, 0.25, 1, 0])
 fit_bags(y=["a", None, "b", "a"])
     BagClassifier.fit: `y` must be labels of classes: strings, integers or booleans; saw ....
@@ -234,23 +234,23 @@ fit_bags(class_weight={0: -1, 1: 1})
     BagClassifier.fit: `sample_weight and class_weight` must be at least 0 and add up to at most 1e+150, not to 0;
     saw ....
 fit_bags(head="tanh", value_penalty=1e308, random_state=0)
-    BagClassifier.fit: `penalties and weights` must give a finite objective; saw inf. Cure: make them smaller.
+    BagClassifier.fit: `penalties and weights` must give a finite objective; saw inf. Make them smaller.
 
 ask_bags([np.ones((2, 3))])
     ...: `X` must have 4 features an instance, as in training; saw 3 features.
 ask_bags([np.ones((2, 4)), np.ones((0, 4))])
-    ...: `X[1]` must hold at least one instance; saw 'an empty bag'. Cure: leave the bag out.
+    ...: `X[1]` must hold at least one instance; saw 'an empty bag'. Leave the bag out.
 ask_bags([np.ones((2, 4)), np.ones((2, 3))])
     ...: `X[1]` must have shape (instances, d), the same d for all bags; saw 'shape (2, 3)'.
-    Cure: stack the vectors of one bag as rows.
+    Stack the vectors of one bag as rows.
 ask_bags([np.full((1, 4), np.nan)])
     ...: `X[0][0, 0]` must be finite; saw nan.
 ask_bags([np.full((1, 4), 1e308)])
-    ...: `X[0]` must have entries up to 1e+150; saw 1e+308. Cure: scale the vectors.
+    ...: `X[0]` must have entries up to 1e+150; saw 1e+308. Scale the vectors.
 ask_bags(np.full((1, 4), np.inf))
-    ...: `X[0, 0]` must be finite; saw inf. Cure: fill or drop NaN and inf first.
+    ...: `X[0, 0]` must be finite; saw inf. Fill or drop NaN and inf first.
 ask_bags(np.full((1, 4), 1e308))
-    ...: `X` must have entries up to 1e+150; saw 1e+308. Cure: scale the vectors.
+    ...: `X` must have entries up to 1e+150; saw 1e+308. Scale the vectors.
 ask_bags([])
     ...: `X` must hold at least one bag; saw 'none'.
 ask_bags("a text")
@@ -259,13 +259,13 @@ ask_bags(7)
 ask_bags(None)
     ...: `X` must be numbers: an array (n, T, d) or a list of (T_i, d) arrays; saw ....
 bags.explain(np.ones((0, 4)))
-    explain: `X[0]` must hold at least one instance; saw 'an empty bag'. Cure: leave the bag out.
+    explain: `X[0]` must hold at least one instance; saw 'an empty bag'. Leave the bag out.
 bags.explain(np.ones((2, 3)))
     explain: `X` must have 4 features an instance, as in training; saw 3 features.
 bags.explain(np.full((1, 4), np.nan))
     explain: `X[0][0, 0]` must be finite; saw nan.
 bags.explain(np.full((1, 4), 1e308))
-    explain: `X[0]` must have entries up to 1e+150; saw 1e+308. Cure: scale the vectors.
+    explain: `X[0]` must have entries up to 1e+150; saw 1e+308. Scale the vectors.
 bags.explain([["a", "b", "c", "d"]])
 bags.explain([[1, 2, 3, 4], [1, 2]])
     explain: `bag` must be one bag of numbers, an array (T, d); saw [[...]].

@@ -351,8 +351,8 @@ def damage_option_names(record):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_format, "format 99 is unknown, this version reads format 3. Cure: save it again."),
-        (damage_format_to_an_old_one, "format 1 is unknown, this version reads format 3. Cure: save it again."),
+        (damage_format, "format 99 is unknown, this version reads format 3. Save it again."),
+        (damage_format_to_an_old_one, "format 1 is unknown, this version reads format 3. Save it again."),
         (damage_kind, "its kind 'Exploit' is unknown"),
         (damage_name, "model.json names no proper numbers file"),
         (damage_size, "does not have the size that model.json gives"),

@@ -88,10 +88,10 @@ def test_errors_name_their_line(tmp_path, encoding, lines):
     half = "\ud800".encode(encoding, "surrogatepass")
     name = encoding[:6].upper()
     file.write_bytes(good + half + "a\t1\r\n".encode(encoding))
-    cure = r"\. Save it as UTF-8\."
+    advice = r"\. Save it as UTF-8\."
     refused(
         str(file),
-        f"line {lines + 1}: the text must be {name}, as the byte-order mark says; saw the bytes 0x[0-9a-f]*{cure}",
+        f"line {lines + 1}: the text must be {name}, as the byte-order mark says; saw the bytes 0x[0-9a-f]*{advice}",
     )
     file.write_bytes(good + b"x")
     refused(str(file), f"line {lines + 1}: the text must be {name}, as the byte-order mark says; saw the bytes 0x78")
@@ -126,9 +126,9 @@ def test_without_a_mark(tmp_path, encoding, text):
     file.write_bytes(text.encode(encoding))
     looks = encoding[:6]
     wide = encoding.replace("-", "").replace("utf", "utf-")
-    cure = rf"Save it as UTF-8 \(for example: iconv -f {wide} -t utf-8\)"
+    advice = rf"Save it as UTF-8 \(for example: iconv -f {wide} -t utf-8\)"
     many = text.isascii() or looks == "utf-16"
-    expected = rf"t\.txt: looks like {looks.upper()} without a byte-order mark\. {cure}\.$"
+    expected = rf"t\.txt: looks like {looks.upper()} without a byte-order mark\. {advice}\.$"
     refused(str(file), expected if many else "t.txt: looks like UTF-")
 
 

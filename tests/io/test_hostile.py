@@ -222,7 +222,7 @@ def test_a_page_that_declares_more_than_there_is(tmp_path, monkeypatch):
 
     source = parquet_file(tmp_path, {"text": ["a"]})
     monkeypatch.setattr("pyarrow.parquet.ParquetFile.iter_batches", batches)
-    refused(source, "t.parquet: asks for more memory than there is: malloc of size 4294976000 failed. Cure: ")
+    refused(source, "t.parquet: asks for more memory than there is: malloc of size 4294976000 failed. Check")
 
 
 def test_half_characters_to_parquet(tmp_path):

@@ -52,7 +52,7 @@ def test_standard_input_and_output(monkeypatch, capsysbinary):
         (
             "t.csv",
             b"text,label\nok,1\nbad\xe9,0\n",
-            "t.csv, line 3: the text must be UTF-8; saw the byte 0xe9. Cure: save",
+            "t.csv, line 3: the text must be UTF-8; saw the byte 0xe9. Save",
         ),
         ("t.csv", "text,label\na,1\nb,c,0\n", "t.csv, line 3: a row must have 2 fields like the header; saw 3."),
         ("t.csv", 'text,label\n"x\ny",1\nb\n', "t.csv, line 4: a row must have 2 fields like the header; saw 1."),
@@ -111,24 +111,18 @@ def test_named_columns_win(tmp_path):
 
 
 def test_undecided_guesses_ask(tmp_path):
-    with pytest.raises(
-        DataError, match=r"which column holds the text\? Cure: name it with --text: 'a', 'b', 'label'\."
-    ):
+    with pytest.raises(DataError, match=r"which column holds the text\? Name it with --text: 'a', 'b', 'label'\."):
         guess_columns(table_of(tmp_path, a=LONG, b=LONG, label=[0, 1]), None, None)
-    with pytest.raises(
-        DataError, match=r"which column holds the label\? Cure: name it with --label: 'text', 'u', 'v'\."
-    ):
+    with pytest.raises(DataError, match=r"which column holds the label\? Name it with --label: 'text', 'u', 'v'\."):
         guess_columns(table_of(tmp_path, text=LONG * 9, u=[0, 1] * 9, v=[1, 0] * 9), None, None)
 
 
 def test_labels_and_texts_that_are_missing(tmp_path):
     table = read_table(write(tmp_path, "t.csv", "text,label\na,1\nb,\n"))
-    with pytest.raises(
-        DataError, match=r"line 3: 'label' must be a label; saw ''\. Cure: drop the row or fill it in\."
-    ):
+    with pytest.raises(DataError, match=r"line 3: 'label' must be a label; saw ''\. Drop the row or fill it in\."):
         labels_of(table, "label")
     table = table_of(tmp_path, text=["a", None], label=[1, 0])
-    with pytest.raises(DataError, match=r"line 2: 'text' must be a string; saw None\. Cure: drop or mend the row\."):
+    with pytest.raises(DataError, match=r"line 2: 'text' must be a string; saw None\. Drop or mend the row\."):
         texts_of(table, "text")
 
 
@@ -191,8 +185,8 @@ def test_a_table_without_a_header(name, content, seen, tmp_path, monkeypatch):
     for need_label in (True, False):
         with pytest.raises(DataError) as refused:
             guess_columns(table, None, None, need_label)
-        cure = "Add a header line such as text,label; if these are the names, give them with --text and --label"
-        assert str(refused.value) == f"{name}, line 1: {HEADLESS}{seen} {cure}."
+        advice = "Add a header line such as text,label; if these are the names, give them with --text and --label"
+        assert str(refused.value) == f"{name}, line 1: {HEADLESS}{seen} {advice}."
     first, *others = table.columns
     assert guess_columns(table, first, others[0] if others else None, bool(others))[0] == first
 
@@ -247,5 +241,5 @@ def test_a_header_that_comes_again(tmp_path):
 
 def test_texts_that_are_bytes(tmp_path):
     write_table(str(tmp_path / "t.parquet"), {"text": [b"a great film"], "label": ["pos"]})
-    with pytest.raises(DataError, match=r"row 1: 'text' must be a string; saw b'a great film'. Cure: store the column"):
+    with pytest.raises(DataError, match=r"row 1: 'text' must be a string; saw b'a great film'. Store the column"):
         texts_of(read_table(str(tmp_path / "t.parquet")), "text")

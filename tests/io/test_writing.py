@@ -68,7 +68,7 @@ def test_parquet_columns_of_two_kinds_are_refused(tmp_path, batches):
             for values in batches:
                 write({"a": values})
 
-    with pytest.raises(OutputError, match=r"a column of a Parquet file must hold values of one kind; .* Cure: write"):
+    with pytest.raises(OutputError, match=r"a column of a Parquet file must hold values of one kind; .* Write"):
         put()
     assert list(tmp_path.iterdir()) == []
 

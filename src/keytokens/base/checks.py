@@ -105,15 +105,15 @@ def one_column(owner: str, name: str, given: Any) -> Any:
     Iterated, a frame gives the names of its columns, a table of Arrow its columns, a column of Arrow no plain values.
     """
     if isinstance(given, (Mapping, set, frozenset)):
-        cure = "give its values in a list" if isinstance(given, Mapping) else "a set has no order: give a list"
-        raise refusal(owner, name, "be a list or a column", Seen(f"a {type(given).__name__}"), cure)
+        advice = "give its values in a list" if isinstance(given, Mapping) else "a set has no order: give a list"
+        raise refusal(owner, name, "be a list or a column", Seen(f"a {type(given).__name__}"), advice)
     shape = getattr(given, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 1:
         names = list(getattr(given, "column_names" if hasattr(type(given), "column_names") else "columns", ()))
         if len(shape) > 2 or shape[1] != 1:
             seen = "the columns " + ", ".join(map(repr, names)) if names else f"shape {shape}"
-            cure = "choose one by its name" if names else f"choose one, as in {name}[:, 0]" * (len(shape) == 2)
-            raise refusal(owner, name, "be one column", Seen(seen), cure)
+            advice = "choose one by its name" if names else f"choose one, as in {name}[:, 0]" * (len(shape) == 2)
+            raise refusal(owner, name, "be one column", Seen(seen), advice)
         given = given[names[0]] if names else given[:, 0]
     listing = getattr(given, "to_pylist", None) or getattr(given, "tolist", None)
     return given if listing is None else listing()
@@ -130,11 +130,11 @@ def check_texts(owner: str, texts: Any, first: int = 0) -> list[str]:
         raise refusal(owner, "texts", "be an iterable of strings", texts) from None
     for place, text in enumerate(listed, first):
         if not isinstance(text, str):
-            raise refusal(owner, f"texts[{place}]", "be a string", text, text_cure(text))
+            raise refusal(owner, f"texts[{place}]", "be a string", text, text_advice(text))
     return listed
 
 
-def text_cure(seen: Any) -> str:
+def text_advice(seen: Any) -> str:
     """What to do with what is no string."""
     if isinstance(seen, (bytes, bytearray)):
         return 'decode it first: text.decode("utf-8")'
@@ -194,9 +194,9 @@ def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
     allowed = [name for name, _ in _KINDS]
     if len(first) > 1 or any(kind not in allowed for kind in first):
         seen = ", ".join(f"{kind} (labels[{place}] = {label!r})" for kind, (place, label) in first.items())
-        cures = {"missing values": "drop the rows without a label", "bytes": 'decode them: label.decode("utf-8")'}
-        cure = next((cures[kind] for kind in cures if kind in first), "convert them all with str()")
-        raise refusal(owner, "labels", "be strings, integers or booleans, all of one kind", Seen(seen), cure)
+        advices = {"missing values": "drop the rows without a label", "bytes": 'decode them: label.decode("utf-8")'}
+        advice = next((advices[kind] for kind in advices if kind in first), "convert them all with str()")
+        raise refusal(owner, "labels", "be strings, integers or booleans, all of one kind", Seen(seen), advice)
     if any(issubclass(kind, (float, np.floating)) for kind in set(map(type, listed))):
         listed = list(map(int, listed))
     if len(set(listed)) < 2:
@@ -204,8 +204,8 @@ def check_labels(owner: str, labels: Any, n_texts: int) -> NDArray[Any]:
         raise refusal(owner, "labels", "have at least two classes", Seen(seen_class), "add texts of another class")
     array = np.array(listed)
     if array.dtype.kind == "f":  # of integers beyond 63 bits, beside others, numpy makes floats
-        cure = "convert them all with str()"
-        raise refusal(owner, "labels", "be integers of 64 bits with a sign", max(listed, key=abs), cure)
+        advice = "convert them all with str()"
+        raise refusal(owner, "labels", "be integers of 64 bits with a sign", max(listed, key=abs), advice)
     if array.tolist() != listed:  # numpy drops NUL characters at the end of a string
         changed = next(label for label in listed if label.endswith("\0"))
         raise refusal(owner, "labels", "not end in a NUL character", changed)

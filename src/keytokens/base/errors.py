@@ -97,10 +97,13 @@ def shorten(seen: object, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def refusal(owner: str, name: str, rule: str, seen: object, cure: str = "") -> InputError:
+def refusal(owner: str, name: str, rule: str, seen: object, advice: str = "") -> InputError:
     """The one wording: who, which argument, the rule, what was seen, what to do.
 
     >>> str(refusal("fit", "labels", "have at least two classes", ["a"], "add texts of another class"))
-    "fit: `labels` must have at least two classes; saw ['a']. Cure: add texts of another class."
+    "fit: `labels` must have at least two classes; saw ['a']. Add texts of another class."
     """
-    return InputError(f"{owner}: `{name}` must {rule}; saw {shorten(seen)}." + (f" Cure: {cure}." if cure else ""))
+    return InputError(
+        f"{owner}: `{name}` must {rule}; saw {shorten(seen)}."
+        + (f" {advice[0].upper()}{advice[1:]}." if advice else "")
+    )

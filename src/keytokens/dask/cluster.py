@@ -84,7 +84,7 @@ class Cluster:
                 asleep = self.client.nthreads() and not any(self.client.processing().values())
                 idle = idle + 1 if asleep else 0
             if idle == _LOOKS:
-                raise KeyTokensError("fit: all workers of the cluster were lost at once. Cure: fit again.")
+                raise KeyTokensError("fit: all workers of the cluster were lost at once. Fit again.")
         return self.client.gather(futures, direct=self.near or None)
 
     @property
@@ -99,8 +99,8 @@ def present_client(client: Any) -> Any:
     try:
         return distributed.default_client()
     except ValueError:
-        cure = "open one first, for example client = Client('tcp://address:8786')"
-        raise refusal("DaskKeyTokenClassifier", "client", "be a client, or one must be open", None, cure) from None
+        advice = "open one first, for example client = Client('tcp://address:8786')"
+        raise refusal("DaskKeyTokenClassifier", "client", "be a client, or one must be open", None, advice) from None
 
 
 def _bytes(item: Any) -> int:

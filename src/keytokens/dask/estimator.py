@@ -98,8 +98,8 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         weight = self._sample_weight(sample_weight, built.n_texts)
         vocabulary = built.vocabulary
         if not len(vocabulary):
-            cure = "lower min_df, raise max_df, or look at the texts"
-            raise refusal("fit", "texts", "hold at least one token within the limits", f"{built.n_texts} texts", cure)
+            advice = "lower min_df, raise max_df, or look at the texts"
+            raise refusal("fit", "texts", "hold at least one token within the limits", f"{built.n_texts} texts", advice)
         named = classes[codes] if isinstance(self.class_weight, dict) else codes
         weight = class_weighted(self.class_weight, named, weight).astype(np.float32)
         data = training_set(cluster, built, self.counts, codes, weight, len(classes), self._threads, self.threads)
@@ -207,7 +207,7 @@ def fit_on_dask(
     try:
         client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
-        cure = "start one (dask scheduler), and give its address"
-        raise refusal("fit", "--dask", "be the address of a dask scheduler that answers", address, cure) from error
+        advice = "start one (dask scheduler), and give its address"
+        raise refusal("fit", "--dask", "be the address of a dask scheduler that answers", address, advice) from error
     with client:
         return DaskKeyTokenClassifier(client).set_params(**options).fit_batches(batches, relabel=relabel).to_local()

@@ -275,8 +275,8 @@ class AttentionClassifier(Attention):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             seen = Seen(f"one class only, {classes.tolist()[0]!r}")
-            cure = "add documents of another class"
-            raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, cure)
+            advice = "add documents of another class"
+            raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, advice)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         weight = class_weighted(self.class_weight, y, weight)
         self._train(blocks_of(C), classes, codes, weight, signed_=signed)
@@ -296,8 +296,8 @@ class AttentionClassifier(Attention):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if not self.signed_ and _least(X) < 0:
-            cure = "fit with such entries, or leave them out"
-            raise refusal("predict", "X", "have no negative entry, as in training", _least(X), cure)
+            advice = "fit with such entries, or leave them out"
+            raise refusal("predict", "X", "have no negative entry, as in training", _least(X), advice)
         return scores(self._counts(X, self.signed_), self._theta)
 
 

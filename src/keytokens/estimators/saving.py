@@ -183,7 +183,7 @@ def load_text_model(who: str, path: Path) -> KeyTokenClassifier:
 
 
 def _unreadable(folder: Path, why: str) -> ModelError:
-    return ModelError(f"load: {os.fspath(folder)!r} is not a readable keytokens model: {why}. Cure: save it again.")
+    return ModelError(f"load: {os.fspath(folder)!r} is not a readable keytokens model: {why}. Save it again.")
 
 
 def _record(folder: Path) -> dict[str, Any]:

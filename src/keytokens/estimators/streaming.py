@@ -174,8 +174,8 @@ class Budget(Allowance):
 
     def _check(self, rule: str, size: int, later: int = 0) -> None:
         if _LIBRARIES + size > self.memory:
-            cure = f"give {size_of(_LIBRARIES + size + later)} or more"
-            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), cure)
+            advice = f"give {size_of(_LIBRARIES + size + later)} or more"
+            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), advice)
 
     def keep(self, n_tokens: int) -> int:
         """How many of the tokens to train, the others being `dropped`; refuse where that leaves next to none.
@@ -192,8 +192,8 @@ class Budget(Allowance):
         if kept < min(n_tokens, _LEAST_TOKENS):
             least = size_of(base + a_token * min(n_tokens, _LEAST_TOKENS))
             rule = f"hold {n_texts:,} texts of {self.n_classes:,} classes with {_LEAST_TOKENS:,} tokens at least"
-            cure = f"give {least} or more; all {n_tokens:,} tokens take about {size_of(base + a_token * n_tokens)}"
-            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), cure)
+            advice = f"give {least} or more; all {n_tokens:,} tokens take about {size_of(base + a_token * n_tokens)}"
+            raise refusal("fit_batches", "memory", rule, Seen(size_of(self.memory)), advice)
         if kept < n_tokens:
             why = f"a memory of {size_of(self.memory)}; all tokens take about {size_of(base + a_token * n_tokens)}"
             self.dropped = {"tokens": n_tokens - kept, "of": n_tokens, "why": why}
@@ -279,8 +279,8 @@ def gather(
 
     built = build(texts(), limits, Threads(threads, place.folder), budget or ANYTHING)
     if not len(built.vocabulary):
-        cure = "lower min_df, raise max_df, or look at the texts"
-        raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", cure)
+        advice = "lower min_df, raise max_df, or look at the texts"
+        raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", advice)
     filed = Filed.of(built, counts, place.folder)
     classes, y = codes_of("fit_batches", coded, relabel)
     return Gathered(built.vocabulary, filed, classes, y, None if budget is None else budget.dropped)
@@ -396,8 +396,8 @@ class Workplace:
         differ = sorted(name for name in {*key, *self.key} if key.get(name) != self.key.get(name))
         if differ:
             where, names = os.fspath(self.folder), ", ".join(differ)
-            cure = "give the same ones, or begin anew without --resume"
-            raise InputError(f"cannot go on in {where!r}: the run there differs in {names}. Cure: {cure}.")
+            advice = "Give the same ones, or begin anew without --resume"
+            raise InputError(f"cannot go on in {where!r}: the run there differs in {names}. {advice}.")
 
     def _gathered(self, record: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Gathered:
         words = tuple(arrays["words"].tobytes().decode("utf-8").split("\n"))
@@ -472,4 +472,4 @@ class Workplace:
             raise
         except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             where = os.fspath(self.folder)
-            raise InputError(f"cannot go on in {where!r}: it is damaged. Cure: begin anew without --resume.") from None
+            raise InputError(f"cannot go on in {where!r}: it is damaged. Begin anew without --resume.") from None

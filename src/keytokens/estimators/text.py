@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..base.checks import check_labels, check_number, check_range, check_texts, check_truth, one_column, text_cure
+from ..base.checks import check_labels, check_number, check_range, check_texts, check_truth, one_column, text_advice
 from ..base.errors import refusal
 from ..base.threads import ordered_map
 from ..explain.text import Explanation, KeyToken
@@ -134,8 +134,8 @@ class KeyTokenClassifier(Attention):
         vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
         del built
         if not len(vocabulary):
-            cure = "lower min_df, raise max_df, or look at the texts"
-            raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", cure)
+            advice = "lower min_df, raise max_df, or look at the texts"
+            raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", advice)
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
         documents = blocks_of(counts)
@@ -217,7 +217,7 @@ class KeyTokenClassifier(Attention):
         """Why this text gets its label, with what is proved of it."""
         self._check_fitted()
         if not isinstance(text, str):
-            raise refusal("explain", "text", "be one string", text, text_cure(text))
+            raise refusal("explain", "text", "be one string", text, text_advice(text))
         return self._explain([text])[0]
 
     def explain_many(self, texts: Iterable[str]) -> Iterator[Explanation]:

@@ -38,8 +38,6 @@ def two_classes(name: str) -> tuple[list[str], list[int]]:
         return texts, [1 if label == "positive" else -1 for label in labels]
     folder = os.environ.get(FOLDER)
     if not folder:
-        raise DataError(
-            f"{name}: the texts do not come with keytokens. Cure: set {FOLDER} to the folder of {FILES[name]}."
-        )
+        raise DataError(f"{name}: the texts do not come with keytokens. Set {FOLDER} to the folder of {FILES[name]}.")
     table = read_table(str(Path(folder) / FILES[name]))
     return texts_of(table, "text"), [1 if int(label) else -1 for label in labels_of(table, "label")]

@@ -37,9 +37,7 @@ def read_parquet(file: IO[bytes], name: str, most: int, whole: bool) -> Iterator
             lengths = _lengths(batch)
             held = held * whole + int(lengths.sum())
             if whole and held > max(_WHOLE, _SWELLING * size):
-                raise DataError(
-                    f"{name}: {size:,} bytes would become {held:,} bytes of text. Cure: is it the right file?"
-                )
+                raise DataError(f"{name}: {size:,} bytes would become {held:,} bytes of text. Is it the right file?")
             for first, last in _cuts(lengths, name, start):
                 part = batch.slice(first, last - first)
                 columns = dict(zip(part.schema.names, map(_values, part.columns), strict=True))
@@ -120,8 +118,8 @@ def _valid(name: str) -> Iterator[None]:
     try:
         yield
     except pyarrow.ArrowMemoryError as error:  # a few bytes may declare any size
-        cure = "is it the right file?"
-        raise DataError(f"{name}: asks for more memory than there is: {_first_line(error)}. Cure: {cure}") from error
+        advice = "Check that it is the right file."
+        raise DataError(f"{name}: asks for more memory than there is: {_first_line(error)}. {advice}") from error
     except (DataError, MemoryError):
         raise
     except (OSError, ValueError, TypeError, LookupError, ArithmeticError, pyarrow.ArrowException) as error:

@@ -168,7 +168,7 @@ def _some(pieces: Iterator[Table], name: str) -> Iterator[Table]:
     """The pieces, of which there must be one."""
     first = next(pieces, None)
     if first is None:
-        raise DataError(f"{name}: the file must hold at least one row; saw none. Cure: is it the right file?")
+        raise DataError(f"{name}: the file must hold at least one row; saw none. Is it the right file?")
     yield from chain([first], pieces)
 
 
@@ -222,7 +222,7 @@ def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
             if len(row) != len(header):
                 raise DataError(
                     f"{name}, line {line}: a row must have {len(header)} fields like the header; saw {len(row)}. "
-                    "Cure: quote fields that hold the separator."
+                    "Quote fields that hold the separator."
                 )
             if row == header and len(row) > 1 and are_names(row):
                 raise DataError(f"{name}, line {line}: repeats the names of the columns. Remove the line.")
@@ -327,4 +327,4 @@ def _check_cells(cells: int, values: int, name: str) -> None:
     """Refuse a table that would be nearly all holes: rows with fields of their own each would fill any memory."""
     if cells > _CELLS and cells > _SPARSE * values:
         rule = f"a table of {cells:,} cells must have a value in one of {_SPARSE}"
-        raise DataError(f"{name}: {rule}; saw {values:,} values. Cure: give all rows the same fields.")
+        raise DataError(f"{name}: {rule}; saw {values:,} values. Give all rows the same fields.")

@@ -82,7 +82,7 @@ def kind_of(source: str) -> str:
         known = ", ".join(sorted(FORMATS))
         rule = f"the name must end in one of {known}"
         seen = ending if inner == ending else inner + ending
-        raise DataError(f"{source}: {rule}; saw {seen!r}. Cure: rename it or give --format.")
+        raise DataError(f"{source}: {rule}; saw {seen!r}. Rename it or give --format.")
     return FORMATS[inner]
 
 
@@ -172,8 +172,8 @@ class Watched(io.BufferedIOBase):
         wide = max(start.count(b"\n\0"), start.count(b"\0\n"))
         if 2 * wide > ends or (not ends and 4 * (even + odd) > len(start)):
             looks = "utf-32" if 2 * (even + odd) > len(start) + 1 else "utf-16"
-            cure = f"Save it as UTF-8 (for example: iconv -f {looks}{'le' if odd > even else 'be'} -t utf-8)"
-            raise DataError(f"{self.name}: looks like {looks.upper()} without a byte-order mark. {cure}.")
+            advice = f"Save it as UTF-8 (for example: iconv -f {looks}{'le' if odd > even else 'be'} -t utf-8)"
+            raise DataError(f"{self.name}: looks like {looks.upper()} without a byte-order mark. {advice}.")
 
     def _in_utf8(self, given: bytes, decoder: codecs.IncrementalDecoder, size: int | None) -> bytes:
         """Some bytes of another encoding in UTF-8; none only at the end."""
@@ -194,7 +194,7 @@ class Watched(io.BufferedIOBase):
         self.line = self.line + len(given) if last < 0 else len(given) - last - 1
         if self.line > LONGEST:
             where = f"{self.name}, line {self.lines + given.count(bytes([10])) + 1}"
-            raise DataError(f"{where}: a line may have {LONGEST:,} bytes; saw more. Cure: is it the right file?")
+            raise DataError(f"{where}: a line may have {LONGEST:,} bytes; saw more. Is it the right file?")
 
     def read1(self, size: int = -1, /) -> bytes:
         return self.read(size)
@@ -244,9 +244,9 @@ def decoding(watched: Watched, newline: str, errors: str = "strict") -> Iterator
         before = watched.lines - error.object.count(b"\n")  # the decoder holds what it was given last
         line = before + error.object.count(b"\n", 0, error.start) + 1
         seen = error.object[error.start : error.start + 1].hex()
-        cure = "save the file as UTF-8 (for example: iconv -f latin1 -t utf-8)"
+        advice = "Save the file as UTF-8 (for example: iconv -f latin1 -t utf-8)"
         raise DataError(
-            f"{watched.name}, line {line}: the text must be UTF-8; saw the byte 0x{seen}. Cure: {cure}."
+            f"{watched.name}, line {line}: the text must be UTF-8; saw the byte 0x{seen}. {advice}."
         ) from None
     finally:
         text.detach()

@@ -63,12 +63,12 @@ def guess_columns(table: Table, text: str | None, label: str | None, need_label:
         _check_header(table)
     text = text or _guess(table, _TEXT_NAMES, label, _looks_like_text)
     if text is None:
-        raise DataError(f"{table.name}: which column holds the text? Cure: name it with --text: {_names(table)}.")
+        raise DataError(f"{table.name}: which column holds the text? Name it with --text: {_names(table)}.")
     if not need_label:
         return text, label
     label = label or _guess(table, _LABEL_NAMES, text, _looks_like_label)
     if label is None:
-        raise DataError(f"{table.name}: which column holds the label? Cure: name it with --label: {_names(table)}.")
+        raise DataError(f"{table.name}: which column holds the label? Name it with --label: {_names(table)}.")
     return text, label
 
 
@@ -90,8 +90,8 @@ def _check_header(table: Table) -> None:
         seen = f"saw {shorten(first)}"
     else:
         return
-    cure = "Add a header line such as text,label; if these are the names, give them with --text and --label"
-    raise DataError(f"{table.name}, line 1: looks like a row of data, not like names; {seen}. {cure}.")
+    advice = "Add a header line such as text,label; if these are the names, give them with --text and --label"
+    raise DataError(f"{table.name}, line 1: looks like a row of data, not like names; {seen}. {advice}.")
 
 
 def _names(table: Table) -> str:
@@ -127,8 +127,8 @@ def texts_of(table: Table, column: str) -> list[str]:
         if not isinstance(value, str):
             where = f"{table.name}, {table.place(i)}"
             rule = f"{shorten(column)} must be a string"
-            cure = "store the column as strings" if isinstance(value, bytes) else "drop or mend the row"
-            raise DataError(f"{where}: {rule}; saw {shorten(value)}. Cure: {cure}.")
+            advice = "Store the column as strings" if isinstance(value, bytes) else "Drop or mend the row"
+            raise DataError(f"{where}: {rule}; saw {shorten(value)}. {advice}.")
     return values
 
 
@@ -144,7 +144,7 @@ def given_labels(table: Table, column: str) -> list[Any]:
         if value is None or value == "" or value != value or isinstance(value, (list, dict)):
             where = f"{table.name}, {table.place(i)}"
             rule = f"{shorten(column)} must be a label"
-            raise DataError(f"{where}: {rule}; saw {shorten(value)}. Cure: drop the row or fill it in.")
+            raise DataError(f"{where}: {rule}; saw {shorten(value)}. Drop the row or fill it in.")
     return values
 
 

@@ -135,4 +135,4 @@ def _one_kind(target: str) -> Iterator[None]:
     except (pyarrow.ArrowException, OverflowError, UnicodeError) as error:
         why = ascii(str(error).split("\n")[0].rstrip("."))[1:-1]
         rule = "a column of a Parquet file must hold values of one kind"
-        raise OutputError(f"cannot write {target!r}: {rule}; {why}. Cure: write .jsonl or .csv.") from error
+        raise OutputError(f"cannot write {target!r}: {rule}; {why}. Write .jsonl or .csv.") from error

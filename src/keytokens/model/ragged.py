@@ -103,7 +103,7 @@ class Bags:
         return first
 
     def per_token(
-        self, given: Any, owner: str, name: str = "scores", *, least: float = -LARGEST, cure: str = ""
+        self, given: Any, owner: str, name: str = "scores", *, least: float = -LARGEST, advice: str = ""
     ) -> Vector:
         """(N,) one number a token, from a flat vector, an array (n, T) or a list with a list for each bag.
 
@@ -120,12 +120,12 @@ class Bags:
         elif x is not None and x.ndim == 2 and len(x) == len(self) and (self.sizes == x.shape[1]).all():
             x = x.ravel()
         if x is None or x.shape != (len(self.rows),):
-            raise refusal(owner, name, rule, given if x is None else Seen(f"shape {x.shape}"), cure)
+            raise refusal(owner, name, rule, given if x is None else Seen(f"shape {x.shape}"), advice)
         outside = np.flatnonzero(~((x >= least) & (x <= LARGEST)))  # also nan
         if len(outside):
             i = int(self.bag[outside[0]])
             seen = Seen(f"{x[outside[0]]:g} at token {outside[0] - self.starts[i]} of bag {i}")
-            raise refusal(owner, name, rule, seen, cure)
+            raise refusal(owner, name, rule, seen, advice)
         return x
 
     def marked(self, given: Any, owner: str, name: str) -> NDArray[np.bool_]:

@@ -50,5 +50,5 @@ def check_memory(owner: str, n_classes: int, n_tokens: int, n_documents: int, it
     if least > memory():
         sizes = f"{n_classes:,} classes, {n_tokens:,} tokens, {n_documents:,} documents"
         seen = Seen(f"{sizes}, which take {least / 1e9:,.0f} GB")
-        cure = "merge classes, or keep fewer tokens"
-        raise refusal(owner, "the model", f"fit into the {memory() / 1e9:,.0f} GB of this machine", seen, cure)
+        advice = "merge classes, or keep fewer tokens"
+        raise refusal(owner, "the model", f"fit into the {memory() / 1e9:,.0f} GB of this machine", seen, advice)

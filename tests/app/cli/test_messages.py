@@ -26,10 +26,10 @@ TABLE = """
 fitt
     keytokens: ...'fitt'...
 fit reviews.csv
-    keytokens: Missing option... Cure: see `keytokens --help` or `keytokens COMMAND --help`.
+    keytokens: Missing option... See `keytokens --help` or `keytokens COMMAND --help`.
 fit reviews.csv -o m --ngrams 0
 fit reviews.csv -o m --ngrams 99999999999999999999
-    keytokens: ...--ngrams... Cure: see `keytokens --help` or `keytokens COMMAND --help`.
+    keytokens: ...--ngrams... See `keytokens --help` or `keytokens COMMAND --help`.
 fit reviews.csv -o m --counts x
     keytokens: KeyTokenClassifier: `counts` must be one of 'raw', 'log', 'binary'; saw 'x'.
 fit reviews.csv -o m --format xml
@@ -41,7 +41,7 @@ fit empty.csv -o m
     keytokens: empty.csv: the file must hold a table; it is empty.
 fit latin.csv -o m
     keytokens: latin.csv, line 2: the text must be UTF-8; saw the byte 0xff.
-    Cure: save the file as UTF-8 (for example: iconv -f latin1 -t utf-8).
+    Save the file as UTF-8 (for example: iconv -f latin1 -t utf-8).
 fit broken.parquet -o m
     keytokens: broken.parquet: not a valid Parquet file: ...
 fit none.csv -o m
@@ -59,19 +59,19 @@ fit LONG.csv -o m --resume --format jsonl
     keytokens: 111...111...: cannot be read: ...
 fit t.v1 -o m
     keytokens: t.v1: the name must end in one of .csv, .jsonl, .ndjson, .parquet, .tsv, .txt; saw '.v1'.
-    Cure: rename it or give --format.
+    Rename it or give --format.
 fit one.jsonl -o m --json
-    keytokens: fit: `labels` must have at least two classes; saw only 'x'. Cure: add texts of another class.
+    keytokens: fit: `labels` must have at least two classes; saw only 'x'. Add texts of another class.
 fit mixed.jsonl -o m --json
     keytokens: fit: `labels` must be strings, integers or booleans, all of one kind;
-    saw strings (labels[0] = 'x'), integers (labels[1] = 1). Cure: convert them all with str().
+    saw strings (labels[0] = 'x'), integers (labels[1] = 1). Convert them all with str().
 fit missing.jsonl -o m
-    keytokens: missing.jsonl, line 2: 'label' must be a label; saw None. Cure: drop the row or fill it in.
+    keytokens: missing.jsonl, line 2: 'label' must be a label; saw None. Drop the row or fill it in.
 
 predict nowhere reviews.csv
     keytokens: load: there is no model at 'nowhere': no such directory.
 explain empty text
-    keytokens: load: 'empty' is not a readable keytokens model: model.json is missing. Cure: save it again.
+    keytokens: load: 'empty' is not a readable keytokens model: model.json is missing. Save it again.
 
 predict model reviews.csv -o no/where/out.csv
     keytokens: cannot write 'no/where/out.csv': no such file or directory. What was there before is unchanged.

@@ -207,7 +207,7 @@ def test_an_output_that_is_the_input_is_refused(linked, capsys, words, target):
     before = (linked / "in.csv").read_bytes()
     assert refused(capsys, *words, "-o", target) == (
         f"keytokens: {words[0]}: `--output` must be another file than the data; saw '{Path(target)}'. "
-        "Cure: give another name, or --force to replace the data.\n"
+        "Give another name, or --force to replace the data.\n"
     ).replace(f"'{Path(target)}'", repr(str(Path(target)) if words[0] == "report" else target))
     assert (linked / "in.csv").read_bytes() == before
 

@@ -203,7 +203,7 @@ def test_an_upload_must_keep_up(tmp_path):
 def test_room_for_bodies_and_uploads(tmp_path):
     with serving(tmp_path, limits=Limits(bodies=1_000, uploads=0)) as client:
         answer = client.post("/api/runs", {"upload": "x" * 2_000})
-        assert (answer.status, answer.json["error"]) == (503, "too many requests at once. Cure: try again in a moment.")
+        assert (answer.status, answer.json["error"]) == (503, "too many requests at once. Try again in a moment.")
         assert client.post("/api/runs", {"upload": "0" * 16}).status == 404, "the room was given back"
         answer = client.post("/api/uploads?name=a.csv", table())
         assert (answer.status, "at most 0 uploads" in answer.json["error"]) == (503, True)

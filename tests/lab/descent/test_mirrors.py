@@ -139,5 +139,5 @@ def test_refusals(q):
 def test_what_is_no_problem_and_what_is_no_step():
     with pytest.raises(InputError, match="MirrorDescent: `problem` must have a descent, as CrossProblem has; saw None"):
         MirrorDescent(None, Normalised(0.1))
-    with pytest.raises(InputError, match=r"MirrorDescent: `step_rule` must be a step rule; saw 0.1. Cure: for example"):
+    with pytest.raises(InputError, match=r"MirrorDescent: `step_rule` must be a step rule; saw 0.1. For example"):
         MirrorDescent(random_problem(0), 0.1)

@@ -152,7 +152,7 @@ REFUSED = [
     (
         lambda: decomposition(HeadProblem.of([1], [[[-1.0], [-2.0]]], Linear(np.ones(1)))),
         "`problem` must have f_i > 0 with all attention on the sets, as the lemma presumes; saw [-1.0]. "
-        "Cure: use `falls`, which needs no sign.",
+        "Use `falls`, which needs no sign.",
     ),
 ]
 

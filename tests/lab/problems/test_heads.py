@@ -277,7 +277,7 @@ REFUSED = [
     (
         lambda: HeadProblem.of([1], VALUES, ONE, sets=[{0, 2}]),
         "`sets[0]` must hold tokens that the head does not tell apart: else L* depends on how they share attention; "
-        "saw 'psi from 0 to 1 between them'. Cure: give smaller sets.",
+        "saw 'psi from 0 to 1 between them'. Give smaller sets.",
     ),
     (
         lambda: HeadProblem.of(
@@ -288,7 +288,7 @@ REFUSED = [
     (
         lambda: HeadProblem.of([1], VALUES, ONE, sets=[{2}]),
         "`sets[0]` must hold the tokens that are best under the head: attention outside of it must lose to first order"
-        "; saw 'a slope of 1 towards token 0'. Cure: add the token, or give other sets.",
+        "; saw 'a slope of 1 towards token 0'. Add the token, or give other sets.",
     ),
     (
         lambda: HeadProblem.of([1], VALUES, Given(lambda z: z[:, 0], lambda z: 2 * np.ones_like(z))),

@@ -117,7 +117,7 @@ REFUSED = [
     (lambda: MarginProblem.from_rows([1.0, 2.0]), "from_rows: `A` must be a matrix with at least one column; saw"),
     (lambda: MarginProblem.from_rows([["x"]]), "from_rows: `A` must be a matrix of numbers; saw [['x']]."),
     (lambda: MarginProblem.from_rows([[1.0, np.inf]]), "from_rows: `A[0, 1]` must be finite; saw inf."),
-    (lambda: MarginProblem.from_rows([[1e200]]), "`A` must have entries up to 1e+150; saw 1e+200. Cure: scale"),
+    (lambda: MarginProblem.from_rows([[1e200]]), "`A` must have entries up to 1e+150; saw 1e+200. Scale"),
     (lambda: MarginProblem.from_rows(E, [1.0, 1.0]), "`b` must be a number or one number for each of the 3 rows"),
     (lambda: MarginProblem.from_rows(E, -1.0), "`b` must be finite and at least 0: 1, or 0 for a relaxed row; saw -1"),
     (lambda: MarginProblem.from_rows(E, np.nan), "`b` must be finite and at least 0"),

@@ -156,7 +156,7 @@ def test_branches_are_pruned(monkeypatch):
 
 
 def test_too_many_choices():
-    with pytest.raises(ValueError, match=r"`sets` must allow at most 100000 choices of winners; saw 1048576\. Cure"):
+    with pytest.raises(ValueError, match=r"`sets` must allow at most 100000 choices of winners; saw 1048576\. Make"):
         solve_set_valued(np.zeros((20, 3, 2)), [{0, 1}] * 20)
 
 

@@ -76,7 +76,7 @@ def finish(arguments: list[str] | None) -> int:
         return _fail("not enough memory for this much data.", 2)
     except _ParserRefusal as error:
         message = error.format_message()
-        return _fail(f"{message.rstrip('.')}. Cure: see `keytokens --help` or `keytokens COMMAND --help`.", 2)
+        return _fail(f"{message.rstrip('.')}. See `keytokens --help` or `keytokens COMMAND --help`.", 2)
     # some versions of typer turn Ctrl-C into this code themselves
     return _fail("interrupted; what was there before is unchanged.", code) if code == _INTERRUPTED else code
 

@@ -51,8 +51,8 @@ def check_target(who: str, option: str, target: str | Path, data: str, force: bo
     for source in () if force else (0 if data == "-" else data, *below):
         with suppress(OSError):  # one of the two is not there
             if os.path.samefile(source, target):
-                cure = "give another name, or --force to replace the data"
-                raise refusal(who, option, "be another file than the data", os.fspath(target), cure)
+                advice = "give another name, or --force to replace the data"
+                raise refusal(who, option, "be another file than the data", os.fspath(target), advice)
 
 
 def save_model(model: Any, output: Path) -> None:

@@ -100,7 +100,7 @@ def _check_asked(
         seen = "neither" if text is None else "both"
         raise InputError(f"explain: give one text, or a table with --data; saw {seen}.")
     if data is not None and html is not None:
-        raise InputError("explain: --html shows one text; saw it with --data. Cure: `keytokens report` shows a table.")
+        raise InputError("explain: --html shows one text; saw it with --data. `keytokens report` shows a table.")
     if data is None and (output != "-" or column or words or table_format):
         raise InputError("explain: --output, --text, --words and --format belong to a table; saw no --data.")
 

@@ -51,7 +51,7 @@ def serve(
     if not local and token is None:
         token = secrets.token_urlsafe(24)
     if token is not None and len(token) < 16:
-        raise InputError("serve: `--token` must have at least 16 characters. Cure: leave it out and one is made.")
+        raise InputError("serve: `--token` must have at least 16 characters. Leave it out and one is made.")
     kept = Store(store or data_folder())
     shown = "" if model is None else f"models/{take_in(kept, model)}"
     app = create_app(kept, token=token, hosts=LOOPBACK if local else ())

@@ -194,7 +194,7 @@ class _Server:
             answer = asyncio.wait_for(self.turns.each(texts, job), self.limits.answer_seconds)
             return await while_there(request, answer)
         except TimeoutError:
-            raise HTTPException(503, "the answer took too long. Cure: send fewer or shorter texts.") from None
+            raise HTTPException(503, "the answer took too long. Send fewer or shorter texts.") from None
 
     def checked(self, texts: list[str], most: int | None = None) -> list[str]:
         if len(texts) > self.limits.texts:

@@ -116,7 +116,7 @@ class Guard:
                 return f"{COOKIE}={self.token}; HttpOnly; SameSite=Strict; Path=/" if candidate == given else ""
         raise HTTPException(
             401,
-            "a token is needed. Cure: open the address that the server printed, or send the header "
+            "a token is needed. Open the address that the server printed, or send the header "
             "Authorization: Bearer TOKEN.",
         )
 
@@ -125,7 +125,7 @@ class Guard:
         self._working += places
         self._held += held
         if (places > 0 and self._working > self.limits.requests) or (held > 0 and self._held > self.limits.bodies):
-            raise HTTPException(503, "too many requests at once. Cure: try again in a moment.")
+            raise HTTPException(503, "too many requests at once. Try again in a moment.")
 
 
 class _Body:

@@ -41,7 +41,7 @@ class Runs:
         if self._closed:
             raise Busy("runs: the server is about to end.")
         if len(self._waiting) >= self.limits.waiting:
-            raise Busy(f"runs: at most {self.limits.waiting} trainings may wait. Cure: wait for one to end.")
+            raise Busy(f"runs: at most {self.limits.waiting} trainings may wait. Wait for one to end.")
         self.store.upload(spec["upload"])  # refuses an id that there is not
         id = self.store.add_run(spec)
         self._waiting.append(id)

@@ -65,13 +65,13 @@ def _unusable(folder: Path, error: Exception) -> KeyTokensError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return InputError(
             f"serve: `--store` must be a folder that no other server uses; saw {str(folder)!r}. "
-            "Cure: end the other server, or name another folder."
+            "End the other server, or name another folder."
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN):
         return OutputError(f"serve: the store {str(folder)!r} cannot be written: {reason(error)}.")
     return InputError(
         f"serve: {str(folder / 'store.sqlite')!r} must be a store of keytokens; it is damaged or another "
-        "file. Cure: move it away; models that are in the folder are taken in again."
+        "file. Move it away; models that are in the folder are taken in again."
     )
 
 
@@ -89,7 +89,7 @@ def check_names(what: str, names: Iterable[Any]) -> None:
     """Labels and columns go to browsers as JSON; half a character (a lone surrogate) could not be written there."""
     for name in names:
         if isinstance(name, str) and any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise DataError(f"serve: {what} must be whole characters; saw {name[:80]!r}. Cure: rename it.")
+            raise DataError(f"serve: {what} must be whole characters; saw {name[:80]!r}. Rename it.")
 
 
 class Store:

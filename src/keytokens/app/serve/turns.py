@@ -84,7 +84,7 @@ class Places:
 
     def __init__(self, most: int, what: str) -> None:
         self._free = most
-        self._refusal = f"at most {most} {what} at once. Cure: try again in a moment."
+        self._refusal = f"at most {most} {what} at once. Try again in a moment."
 
     def check(self) -> None:
         if self._free <= 0:

@@ -80,7 +80,7 @@ async def look(file: Path, kind: str, name: str, seconds: float, most: int | Non
     try:
         said = await asyncio.wait_for(run_task(task), seconds)
     except TimeoutError:
-        raise DataError(f"{name}: the table took too long to read. Cure: upload a part of it.") from None
+        raise DataError(f"{name}: the table took too long to read. Upload a part of it.") from None
     if said["stage"] == "done":
         return dict(said["facts"])
     error = said.get("error")
@@ -88,7 +88,7 @@ async def look(file: Path, kind: str, name: str, seconds: float, most: int | Non
         raise MissingExtra(said["message"])
     if error == "KeyTokensError":
         raise DataError(said["message"])
-    raise DataError(f"{name}: the table needs more memory than there is. Cure: upload a part of it.")
+    raise DataError(f"{name}: the table needs more memory than there is. Upload a part of it.")
 
 
 # ---- in the process: the first look at an upload
@@ -121,7 +121,7 @@ def _check_size(file: str, name: str, most: int) -> None:
         while left >= 0 and (piece := content.read(1 << 20)):
             left -= len(piece)
     if left < 0:
-        raise DataError(f"{name}: a table may unpack to {most:,} bytes; saw more. Cure: upload a part of it.")
+        raise DataError(f"{name}: a table may unpack to {most:,} bytes; saw more. Upload a part of it.")
 
 
 def _shown(value: Any) -> str:

@@ -385,7 +385,7 @@ def _row_space(rows: Vector) -> Vector | None:
 
 def read_scores(owner: str, scores: Any, bags: Bags) -> Vector:
     """(N,) one finite number a token, in any form that `Bags.per_token` reads."""
-    return bags.per_token(scores, owner, cure="scores_of(labels, values, v) makes them")
+    return bags.per_token(scores, owner, advice="make them with scores_of(labels, values, v)")
 
 
 def labels_of(owner: str, labels: Any, size: int) -> Vector:

@@ -348,6 +348,6 @@ def factors(owner: str, problem: MarginProblem) -> tuple[Kronecker, Kronecker]:
     """Rows and ties of a problem of a matrix."""
     check_problem(owner, problem)
     if not (isinstance(problem.inequalities, Kronecker) and isinstance(problem.equalities, Kronecker)):
-        cure = "make it with matrix_problem or tied_matrix_problem"
-        raise refusal(owner, "problem", "be a problem of a matrix", "rows of one piece", cure)
+        advice = "make it with matrix_problem or tied_matrix_problem"
+        raise refusal(owner, "problem", "be a problem of a matrix", "rows of one piece", advice)
     return problem.inequalities, problem.equalities

@@ -122,8 +122,8 @@ def solve_set_valued(
     choices = prod(len(w) for w in winners)
     check_number("solve_set_valued", "limit", limit, 1, whole=True)
     if choices > limit:
-        cure = "make the sets smaller, or raise `limit` and wait"
-        raise refusal("solve_set_valued", "sets", f"allow at most {limit} choices of winners", choices, cure)
+        advice = "make the sets smaller, or raise `limit` and wait"
+        raise refusal("solve_set_valued", "sets", f"allow at most {limit} choices of winners", choices, advice)
     check_number("solve_set_valued", "within", within, 0.0)
     tree = _Tree(bags, bag, token, winners, (1 + SAME) * (1 + within))
     leaves = tree.leaves()

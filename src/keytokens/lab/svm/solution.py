@@ -207,8 +207,8 @@ class Solution:
     def support_tokens(self) -> list[tuple[int, int]]:
         """The support as (bag, token): the neighbours of the selected tokens. Of a vocabulary: (winner, loser)."""
         if self.problem.names is None:
-            cure = "use from_selection, from_sets or from_vocabulary"
-            raise refusal("support_tokens", "problem", "know tokens", "a problem from rows", cure)
+            advice = "use from_selection, from_sets or from_vocabulary"
+            raise refusal("support_tokens", "problem", "know tokens", "a problem from rows", advice)
         return [(int(i), int(t)) for i, t in self.problem.names[self.support]]
 
     @property
