@@ -93,7 +93,7 @@ def test_too_many_at_once(tmp_path):
     with serving(tmp_path, limits=Limits(requests=0)) as client:
         answer = client.get("/")
         assert answer.status == 503
-        assert "try again" in answer.json["error"]
+        assert "Try again" in answer.json["error"]
 
 
 @pytest.mark.parametrize("host, local", [("127.0.0.1", True), ("127.1.2.3", True), ("::1", True), ("0.0.0.0", False)])

@@ -36,7 +36,7 @@ def test_attention_sharpens(imdb):
 def test_texts_that_are_not_at_hand(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("KEYTOKENS_DATA", raising=False)
     assert run(["figure", "yelp-reviews", "-o", str(tmp_path)]) == 2
-    assert "set KEYTOKENS_DATA to the folder" in capsys.readouterr().err
+    assert "Set KEYTOKENS_DATA to the folder" in capsys.readouterr().err
     monkeypatch.setattr("keytokens.app.cli.figure.figures", lambda names: figures(["yelp-reviews"]))
     assert run(["figure", "--all", "-o", str(tmp_path), "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)["left_out"]) == ["yelp-reviews"]
