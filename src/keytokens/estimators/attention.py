@@ -7,7 +7,7 @@ from it makes the blocks in `fit`, and in `_scores` the scores of what is to be 
 from __future__ import annotations
 
 import functools
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,9 @@ from ..training.fit import TrainingSet, fit_scalars
 from ..training.lbfgs import LBFGSState
 from ..training.weights import check_memory, check_weights, class_weighted
 from .prior import Prior
-from .streaming import Workplace
+
+if TYPE_CHECKING:
+    from .streaming import Workplace
 
 
 class Exact:

@@ -21,8 +21,7 @@ from ..model.losses import probabilities
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
 from .certificate import Proof, said
-from .prediction import ItemSet, Prediction
-from .record import Explained
+from .record import Explained, ItemSet, Prediction
 
 Array = NDArray[np.float64]
 

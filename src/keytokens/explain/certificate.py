@@ -18,7 +18,7 @@ from ..model.attention import shares
 from ..proof import ranges
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
-from .prediction import Prediction
+from .record import Prediction
 
 DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted items the range of the probability is given
 

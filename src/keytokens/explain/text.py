@@ -16,8 +16,7 @@ from ..proof.tokens import NOTHING, ProvedSet
 from ..proof.votes import Votes
 from .certificate import Proof, said
 from .documents import Documents
-from .prediction import ItemSet, Later, Prediction
-from .record import Explained
+from .record import Explained, ItemSet, Later, Prediction
 
 Span = tuple[int, int]
 
