@@ -100,7 +100,8 @@ class BagExplanation(Explained):
 
     def _named(self, found: ProvedSet) -> InstanceSet:
         after = self.prediction.name(found.label_after)
-        return InstanceSet(found.indices, BagCertificate.unit, found, after)
+        unit = BagCertificate.unit
+        return InstanceSet(found.indices, unit, found.size, found.lower, found.status, found.tight, after)
 
     @property
     def sufficient(self) -> InstanceSet:

@@ -65,18 +65,6 @@ class Proof:
         return str(sentences()["units"][self.unit]["covers"])
 
     @property
-    def label(self) -> Any:
-        return self.prediction.label
-
-    @property
-    def logit(self) -> float:
-        return self.prediction.logit
-
-    @property
-    def probability(self) -> float:
-        return self.prediction.probability
-
-    @property
     def exact(self) -> bool:
         """Whether the ranges are exact (two classes) or bounds that contain the truth (more)."""
         return len(self.prediction.classes) == 2
@@ -172,10 +160,6 @@ class Proof:
         return None if self._proved is None else ranges.probability_without(self._proved, self.gone.indices)
 
     @property
-    def label_after_flip(self) -> Any:
-        return self.prediction.name(self.gone.label_after)
-
-    @property
     def tight(self) -> bool:
         """A comparison hangs on a relative difference below 1e-12."""
         return self.kept.tight or self.gone.tight
@@ -186,7 +170,7 @@ class Proof:
             return self.silent
         own = sentences()["units"][self.unit]
         items = f"{self.items} {self.unit if self.items != 1 else own['unit']}"
-        facts = {**own, "units": self.unit, "items": items, "label": repr(self.label)}
+        facts = {**own, "units": self.unit, "items": items, "label": repr(self.prediction.label)}
         facts["rivals"] = len(self.prediction.classes) - 1
         tight = [said("tight", facts)] if self.tight else []
         return " ".join([*_kept_sentences(self, facts), *_gone_sentences(self, facts), *tight, self.covers])
@@ -194,9 +178,9 @@ class Proof:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
-            "label": self.label,
-            "logit": self.logit,
-            "probability": self.probability,
+            "label": self.prediction.label,
+            "logit": self.prediction.logit,
+            "probability": self.prediction.probability,
             self.unit: self.items,
             "support": [{"rival": k, "value": v} for k, v in self.support.items()],
             "opposition": [{"rival": k, "value": v} for k, v in self.opposition.items()],
@@ -206,7 +190,7 @@ class Proof:
             "attention_outside": self.attention_outside,
             "drop": self.drop,
             "probability_after_flip": self.probability_after_flip,
-            "label_after_flip": self.label_after_flip,
+            "label_after_flip": self.prediction.name(self.gone.label_after),
             "tight": self.tight,
             "unit": self.unit,
             "covers": self.covers,
@@ -234,7 +218,7 @@ def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     gone = c.gone
     if gone.status == "none":
         return [said("gone none, sink" if c.has_sink else "gone none", facts)]
-    facts = {**facts, "size": gone.size, "after": repr(c.label_after_flip)}
+    facts = {**facts, "size": gone.size, "after": repr(c.prediction.name(gone.label_after))}
     facts["probability"] = f"{c.probability_after_flip:.2f}"
     does = said("gone one" if gone.size == 1 else "gone many", facts)
     return [does, _no_fewer(gone.size, facts)] if gone.size > 1 else [does]

@@ -77,27 +77,11 @@ class ItemSet(Sequence[Item], Generic[Item]):
 
     items: Sequence[Item]  # of a text: made when one is read
     unit: str  # "tokens", "words" or "instances"
-    proved: ProvedSet
+    size: int
+    lower: int  # no smaller set than this does the same
+    status: str  # "minimum", "subset-minimal", "bounds" (between lower and size) or "none"
+    tight: bool  # it holds to rounding
     label_after: Any = None  # flips: what `predict` says of the rest
-
-    @property
-    def size(self) -> int:
-        return self.proved.size
-
-    @property
-    def lower(self) -> int:
-        """No smaller set than this does the same."""
-        return self.proved.lower
-
-    @property
-    def status(self) -> str:
-        """One of "minimum", "subset-minimal", "bounds" (between lower and size) and "none"."""
-        return self.proved.status
-
-    @property
-    def tight(self) -> bool:
-        """Whether it holds to rounding."""
-        return self.proved.tight
 
     @overload
     def __getitem__(self, index: int) -> Item: ...

@@ -154,7 +154,7 @@ class Explanation(Explained):
     @functools.cached_property
     def _votes(self) -> Sequence[Votes]:
         """Its votes, made when they are first looked at."""
-        return Later(1, functools.partial(_votes_of, self.documents, self.index))
+        return Later(1, lambda: [self.documents.votes(self.index)])
 
     @functools.cached_property
     def _sets(self) -> tuple[ProvedSet, ProvedSet]:
@@ -184,14 +184,18 @@ class Explanation(Explained):
         """The fewest words to mask (each becomes `keytokens.MASK`) so that the label changes."""
         return self._words_of(proofs.flip_words)
 
+    def _named(self, items: Sequence[FormalItem], unit: str, found: ProvedSet) -> FormalSet:
+        after = self.prediction.name(found.label_after)
+        return FormalSet(items, unit, found.size, found.lower, found.status, found.tight, after)
+
     def _tokens_of(self, found: ProvedSet) -> FormalSet:
         items = Later(found.size, functools.partial(_token_items, self.documents, self.index, found.indices))
-        return FormalSet(items, "tokens", found, self.prediction.name(found.label_after))
+        return self._named(items, "tokens", found)
 
     def _words_of(self, ask: Callable[[Phrase], ProvedSet]) -> FormalSet:
         found = NOTHING if self._own.start == self._own.stop else ask(self._phrase)
         items = Later(found.size, functools.partial(_word_items, self.documents, self.index, found.indices))
-        return FormalSet(items, "words", found, self.prediction.name(found.label_after))
+        return self._named(items, "words", found)
 
     @functools.cached_property
     def certificate(self) -> Certificate:
@@ -215,10 +219,6 @@ class Explanation(Explained):
             **{name: one.to_dict() for name, one in found.items()},
             "certificate": self.certificate.to_dict(),
         }
-
-
-def _votes_of(documents: Documents, text: int) -> tuple[Votes]:
-    return (documents.votes(text),)
 
 
 def _token_items(documents: Documents, text: int, tokens: Sequence[int]) -> Iterator[FormalItem]:
