@@ -24,6 +24,7 @@ from ..model.attention import Parameters, scores
 from ..model.blocks import Block, Float, blocks_of
 from ..model.embeddings import Embeddings, embed
 from ..model.losses import log_probabilities, probabilities
+from ..model.prior import PriorOptions
 from ..model.weighting import WEIGHTINGS, weigh
 from ..training.fit import TrainingSet, fit_scalars
 from ..training.lbfgs import LBFGSState
@@ -143,8 +144,8 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         n_classes = len(classes)
         owner = f"{type(self).__name__}.fit"
-        dtype = blocks[0].dtype
-        check_memory(owner, n_classes, blocks[0].n_tokens, len(y), dtype.itemsize)
+        n_tokens, dtype = blocks[0].tokens.shape[0], blocks[0].tokens.dtype
+        check_memory(owner, n_classes, n_tokens, len(y), dtype.itemsize)
         weight = check_weights(owner, weight, dtype)
         data = TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
         self._learn(data, classes, place, **more)
@@ -152,7 +153,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, data: TrainingSet, classes: NDArray[Any], place: Workplace | None = None, **more: Any) -> None:
         """Fit to documents wherever they lie."""
         prior = self._prior
-        options = prior.options(self.brevity)
+        options = PriorOptions(prior.ratio, prior.spread, prior.sink, prior.attention_penalty, self.brevity)
         history = [] if place is None else place.history()
         resume = place.state if place is not None and history else None
         with progress(self.verbose) as tick:

@@ -59,14 +59,6 @@ class Block:
         return Block, (self.tokens,)
 
     @property
-    def n_tokens(self) -> int:
-        return int(self.tokens.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.tokens.dtype
-
-    @property
     def rows(self) -> sparse.csr_matrix:
         """The documents one after the other: a copy."""
         return _turned(self.tokens).tocsr()
@@ -85,7 +77,7 @@ class Block:
 
     def transposed_times(self, R: Float, threads: Pool, of: Callable[[Float], Float] | None = None) -> Float:
         """C' R: (documents, columns) to (tokens, columns); with `of`, of(C)' R, where it acts on each entry."""
-        sums = np.empty((self.n_tokens, R.shape[1]), self.dtype)
+        sums = np.empty((self.tokens.shape[0], R.shape[1]), self.tokens.dtype)
 
         def fill(part: tuple[slice, Any]) -> None:
             span, counts = part
@@ -97,7 +89,7 @@ class Block:
     @cached_property
     def _parts(self) -> list[tuple[slice, Any]]:
         """Consecutive tokens with about the same work, and their counts."""
-        work = self.tokens.indptr + np.arange(self.n_tokens + 1, dtype=np.int64)
+        work = self.tokens.indptr + np.arange(len(self.tokens.indptr), dtype=np.int64)
         bounds = _bounds(work, max(1, min(_PARTS, int(work[-1]) // _PART)))
         spans = [slice(*span) for span in pairwise(bounds)] or [slice(0, 0)]  # without tokens one empty part
         return [(span, _some_rows(self.tokens, span)) for span in spans]

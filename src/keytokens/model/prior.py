@@ -80,12 +80,13 @@ class Statistics:
 
 def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: Pool) -> Statistics:
     """Those of one block."""
-    weight = weight.astype(block.dtype, copy=False)
-    members = np.zeros((len(y), n_classes), block.dtype)
+    n_tokens, dtype = block.tokens.shape[0], block.tokens.dtype
+    weight = weight.astype(dtype, copy=False)
+    members = np.zeros((len(y), n_classes), dtype)
     members[np.arange(len(y)), y] = weight
     presence = block.transposed_times(members, threads, np.ones_like)
     energy = block.transposed_times(weight[:, None], threads, np.square)[:, 0]
-    lengths = block.times(np.ones((block.n_tokens, 1), block.dtype), threads)[:, 0]
+    lengths = block.times(np.ones((n_tokens, 1), dtype), threads)[:, 0]
     # not a dot product: its bits would depend on the threads of BLAS
     mass = float((lengths * weight.astype(np.float64)).sum())
     return Statistics(presence, energy, mass, np.bincount(y, weight, n_classes).astype(np.float64))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..base.threads import Pool, TreeSum, one_blas_thread, pool_of
 from ..model.attention import Gradient, Parameters, attend, evaluate, total_attention
 from ..model.blocks import Block, Float
-from ..model.losses import Labels, Loss, loss_for
+from ..model.losses import Labels, loss_for
 from ..model.prior import PriorOptions, Statistics, curvature_of, prior_of, statistics
 from ..model.shrinkage import contributing_values, kept_shares
 from .lbfgs import LBFGS, LBFGSState
@@ -50,17 +50,6 @@ class TrainingSet:
         """From the classes and weights of all documents."""
         ends = np.cumsum([len(block) for block in blocks])[:-1]
         return cls(blocks, np.split(y, ends), np.split(weight, ends), n_classes, threads, sizes)
-
-    @property
-    def loss(self) -> Loss:
-        return loss_for(self.n_classes)
-
-    def statistics(self) -> Statistics:
-        return self.sum(statistics, self.n_classes)
-
-    def evaluate(self, theta: Parameters) -> Gradient:
-        """Loss and gradient."""
-        return self.sum(evaluate, self.loss, theta)
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents."""
@@ -137,7 +126,7 @@ def _descended(
     steps: int,
 ) -> tuple[Trained, float]:
     """The model before anything is silenced, and the threshold for that."""
-    seen = data.statistics()
+    seen, loss = data.sum(statistics, data.n_classes), loss_for(data.n_classes)
     prior = prior_of(seen, options, data.sizes)
     (V, m), penalty = prior.mean.shape, prior.attention_penalty
     odds = prior.odds.astype(prior.mean.dtype)
@@ -152,7 +141,7 @@ def _descended(
         return Parameters(prior.attention + h, b.T, c, odds, prior.log_sink)
 
     def objective(x: Float) -> tuple[float, Float]:
-        found, slope = data.evaluate(parameters(x)), np.empty_like(x)
+        found, slope = data.sum(evaluate, loss, parameters(x)), np.empty_like(x)
         (g, h, _), (of_g, of_h, of_c) = parts(x), parts(slope)
         np.multiply(found.B.T, prior.width, out=of_g.reshape(V, m))
         of_g += g
@@ -205,7 +194,7 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
 
 def _best_intercept(data: TrainingSet, rest: Float, sink: Float, weight: Float, start: Float) -> Float:
     """The c with the least loss of rest + c sink, `sink` being the sink's share of each document's attention."""
-    loss, y = data.loss, np.concatenate(data.y)
+    loss, y = loss_for(data.n_classes), np.concatenate(data.y)
 
     def objective(c: Float) -> tuple[float, Float]:
         F = rest + c[:, None] * sink
