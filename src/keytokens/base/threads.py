@@ -44,7 +44,7 @@ def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
     """
     parts = list(parts)
     if len(parts) <= 1 or (isinstance(threads, int) and threads <= 1):
-        return [work(part) for part in parts]
+        return list(map(work, parts))
     if isinstance(threads, Executor):
         return list(threads.map(work, parts))
     with ThreadPoolExecutor(min(threads, len(parts))) as pool:

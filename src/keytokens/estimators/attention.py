@@ -110,7 +110,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice(owner, "counts", self.counts, WEIGHTINGS)
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise refusal(owner, "prior", "be a Prior or None", self.prior, "for example prior=Prior(sink=0)")
-        self._prior.check_options()
+        (self.prior or Prior()).check_options()
         check_number(owner, "brevity", self.brevity, 0)
         if self.brevity > 1:
             raise refusal(owner, "brevity", "be a number from 0 to 1", self.brevity)
@@ -121,38 +121,30 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_seed(owner, "random_state", self.random_state)
 
     @property
-    def _prior(self) -> Prior:
-        return Prior() if self.prior is None else self.prior
-
-    @property
     def _threads(self) -> int:
         return cores() if self.threads is None else int(self.threads)
 
-    def _train(
+    def _training_set(
         self,
         blocks: list[Block],
-        classes: NDArray[Any],
+        n_classes: int,
         y: NDArray[np.intp],
         weight: Float,
         sizes: NDArray[np.integer[Any]] | None = None,
-        place: Workplace | None = None,
-        **more: Any,
-    ) -> None:
-        """Fit to counts that are weighed already; the model changes in one instant, when all has gone well.
-
-        `place` keeps states of the training.
-        """
-        n_classes = len(classes)
+    ) -> TrainingSet:
+        """Counts that are weighed already, and what is known of their documents, checked."""
         owner = f"{type(self).__name__}.fit"
         n_tokens, dtype = blocks[0].tokens.shape[0], blocks[0].tokens.dtype
         check_memory(owner, n_classes, n_tokens, len(y), dtype.itemsize)
         weight = check_weights(owner, weight, dtype)
-        data = TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
-        self._learn(data, classes, place, **more)
+        return TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
 
     def _learn(self, data: TrainingSet, classes: NDArray[Any], place: Workplace | None = None, **more: Any) -> None:
-        """Fit to documents wherever they lie."""
-        prior = self._prior
+        """Fit to documents wherever they lie; the model changes in one instant, when all has gone well.
+
+        `place` keeps states of the training.
+        """
+        prior = self.prior or Prior()
         options = PriorOptions(prior.ratio, prior.spread, prior.sink, prior.attention_penalty, self.brevity)
         history = [] if place is None else place.history()
         resume = place.state if place is not None and history else None
@@ -282,7 +274,7 @@ class AttentionClassifier(Attention):
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, advice)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         weight = class_weighted(self.class_weight, y, weight)
-        self._train(blocks_of(C), classes, codes, weight, signed_=signed)
+        self._learn(self._training_set(blocks_of(C), len(classes), codes, weight), classes, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:

@@ -141,7 +141,8 @@ class KeyTokenClassifier(Attention):
         del texts, y  # a list and an array of our own
         documents = blocks_of(counts)
         del counts
-        self._train(documents, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
+        data = self._training_set(documents, len(classes), codes, weight, vocabulary.sizes)
+        self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)
         return self
 
     def fit_batches(
@@ -185,16 +186,10 @@ class KeyTokenClassifier(Attention):
                     place.keep(found)
             labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
             weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
-            self._train(
-                found.counts.blocks(),
-                found.classes,
-                found.y,
-                weight,
-                found.vocabulary.sizes,
-                None if folder is None else place,
-                vocabulary_=found.vocabulary,
-                dropped_=found.dropped,
-            )
+            words = found.vocabulary.sizes
+            data = self._training_set(found.counts.blocks(), len(found.classes), found.y, weight, words)
+            kept = None if folder is None else place
+            self._learn(data, found.classes, kept, vocabulary_=found.vocabulary, dropped_=found.dropped)
         return self
 
     def _sample_weight(self, given: Any, n: int) -> Float:
