@@ -55,10 +55,6 @@ class PriorOptions:
     attention_penalty: float = 1.0
     brevity: float = 0.3
 
-    @property
-    def sharpness(self) -> float:
-        return min(self.brevity, _SHARPEST)
-
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
@@ -128,6 +124,7 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any
     """The prior that these sums give; `sizes` are the words in each token (none given: all are single words)."""
     n = float(s.documents.sum())
     T = s.mass / n if s.mass > 0 else 1.0
+    sharpness = min(options.brevity, _SHARPEST)
     df = s.presence.sum(axis=1)
     if sizes is None:
         sizes = np.ones(len(df), np.uint8)
@@ -135,7 +132,7 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any
     ratio = log_count_ratios(s.presence)
     width = np.abs(ratio)
     root = 1.0 if ratio.shape[1] == 1 else float(np.sqrt(2))
-    attention = width.max(axis=1) * narrower * df.dtype.type(options.sharpness / root)
+    attention = width.max(axis=1) * narrower * df.dtype.type(sharpness / root)
     # with a sharpness of 0.2 at most no exponential is large
     mean_weight = float(np.dot(np.exp(attention, dtype=np.float64), df)) / max(float(df.sum(dtype=np.float64)), 1e-12)
     attention -= df.dtype.type(np.log(mean_weight) if mean_weight > 0 else 0.0)
@@ -144,13 +141,13 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any
     ratio *= fainter[:, None]
     unit = T * (1 + options.sink) * options.spread / T**_LENGTH_POWER / root
     width *= df.dtype.type(unit / _size(width, df))
-    ratio *= df.dtype.type(unit * options.ratio * (1 - options.sharpness) / np.sqrt(T) / _size(ratio, df))
+    ratio *= df.dtype.type(unit * options.ratio * (1 - sharpness) / np.sqrt(T) / _size(ratio, df))
     frequencies = np.log(np.maximum(s.documents, 1e-12) / n)
     return Prior(
         mean=ratio,
         width=width,
         attention=attention,
-        attention_penalty=options.attention_penalty * (1 - 2 / 3 * options.sharpness),
+        attention_penalty=options.attention_penalty * (1 - 2 / 3 * sharpness),
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=frequencies[1:] - frequencies[0] if len(frequencies) == 2 else frequencies - frequencies.mean(),
         total=T * (1 + options.sink),

@@ -107,9 +107,10 @@ def build(texts: Any, limits: Limits, run: Executor | None = None, allowance: Al
     run = run or Threads()
     readings = run.map(read_block, (), run.blocks(texts))
     found = run.call(most_frequent_first, run.fold(functools.partial(merge_words, allowance=allowance), readings))
-    words = run.map(number_block, (run.call(table_of, found),), readings)
+    table = run.call(KeyTable.build, run.call(attrgetter("keys"), found))
+    words = run.map(number_block, (table,), readings)
     ends = run.map(attrgetter("ends"), (), readings)
-    del readings
+    del readings, table
     give_back_memory()
     n_words, n_texts = run.value([run.call(len, found), run.call(attrgetter("n_texts"), found)])
     grams, nodes = _frequent(run, words, ends, n_words, limits, allowance)
@@ -139,7 +140,7 @@ def _frequent(
         if not n_own:  # nothing longer either
             break
         if order > 1:
-            table = run.call(table_of, grams[-1], n_nodes)
+            table = run.call(KeyTable.build, run.call(attrgetter("keys"), grams[-1]), n_nodes)
             nodes.append(run.map(next_nodes, (order, n_words, table), words, nodes[-1], ends))
         n_nodes += n_own
     return grams, nodes
@@ -291,11 +292,6 @@ def ngrams_of(order: int, n_words: int, words: Ids, nodes: Ids, ends: NDArray[np
     keys >>= _ROW_BITS
     heads = run_starts(keys)
     return Grams(keys[heads], np.diff(heads, append=len(keys)).astype(np.int32))
-
-
-def table_of(known: WordCounts | Grams, start: int = 0) -> KeyTable:
-    """The numbers of words or n-grams, from `start` on."""
-    return KeyTable.build(known.keys, start)
 
 
 def _merged(run: Executor, blocks: list[Any], least: int) -> Any:

@@ -129,20 +129,17 @@ def _descended(
     seen, loss = data.sum(statistics, data.n_classes), loss_for(data.n_classes)
     prior = prior_of(seen, options, data.sizes)
     (V, m), penalty = prior.mean.shape, prior.attention_penalty
-    odds = prior.odds.astype(prior.mean.dtype)
-
-    def parts(x: Float) -> list[Float]:
-        return np.split(x, [V * m, V * (m + 1)])
+    odds, cuts = prior.odds.astype(prior.mean.dtype), [V * m, V * (m + 1)]
 
     def parameters(x: Float) -> Parameters:
-        g, h, c = parts(x)
+        g, h, c = np.split(x, cuts)
         b = g.reshape(V, m) * prior.width
         b += prior.mean
         return Parameters(prior.attention + h, b.T, c, odds, prior.log_sink)
 
     def objective(x: Float) -> tuple[float, Float]:
         found, slope = data.sum(evaluate, loss, parameters(x)), np.empty_like(x)
-        (g, h, _), (of_g, of_h, of_c) = parts(x), parts(slope)
+        (g, h, _), (of_g, of_h, of_c) = np.split(x, cuts), np.split(slope, cuts)
         np.multiply(found.B.T, prior.width, out=of_g.reshape(V, m))
         of_g += g
         np.add(found.a, penalty * h, out=of_h)
