@@ -204,7 +204,8 @@ class Proof:
 def _kept_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     """What the sufficient set does, and that no smaller one does."""
     kept = c.kept
-    facts = {**facts, "size": kept.size, "lower": kept.lower, "probability": _rounded_down(c.at_least)}
+    at_least = f"{math.floor((c.at_least or 0.0) * 100) / 100:.2f}"  # rounded down: what is said must be true
+    facts = {**facts, "size": kept.size, "lower": kept.lower, "probability": at_least}
     if kept.size == 0:
         return [said("kept none", facts)]
     if kept.status != "minimum":
@@ -226,8 +227,3 @@ def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
 
 def _no_fewer(size: int, facts: dict[str, Any]) -> str:
     return said(f"fewer than {size if size < 3 else 'many'}", {**facts, "fewer": size - 1})
-
-
-def _rounded_down(probability: float | None) -> str:
-    """Two decimals, rounded down: what is said must be true."""
-    return f"{math.floor((probability or 0.0) * 100) / 100:.2f}"

@@ -167,35 +167,29 @@ class Explanation(Explained):
     @functools.cached_property
     def sufficient(self) -> FormalSet:
         """The fewest tokens that fix the label: whatever other tokens are deleted, it stays."""
-        return self._tokens_of(self._sets[0])
+        return self._set("tokens", _token_items, self._sets[0])
 
     @functools.cached_property
     def flip(self) -> FormalSet:
         """The fewest tokens whose deletion changes the label; empty, with status "none", if there are none."""
-        return self._tokens_of(self._sets[1])
+        return self._set("tokens", _token_items, self._sets[1])
 
     @functools.cached_property
     def sufficient_words(self) -> FormalSet:
         """The fewest words that fix the label: whatever other words are masked, it stays."""
-        return self._words_of(proofs.sufficient_words)
+        found = proofs.sufficient_words(self._phrase) if self.tokens else NOTHING
+        return self._set("words", _word_items, found)
 
     @functools.cached_property
     def flip_words(self) -> FormalSet:
         """The fewest words to mask (each becomes `keytokens.MASK`) so that the label changes."""
-        return self._words_of(proofs.flip_words)
+        found = proofs.flip_words(self._phrase) if self.tokens else NOTHING
+        return self._set("words", _word_items, found)
 
-    def _named(self, items: Sequence[FormalItem], unit: str, found: ProvedSet) -> FormalSet:
+    def _set(self, unit: str, make: Callable[..., Iterable[FormalItem]], found: ProvedSet) -> FormalSet:
+        items = Later(found.size, functools.partial(make, self.documents, self.index, found.indices))
         after = self.prediction.name(found.label_after)
         return FormalSet(items, unit, found.size, found.lower, found.status, found.tight, after)
-
-    def _tokens_of(self, found: ProvedSet) -> FormalSet:
-        items = Later(found.size, functools.partial(_token_items, self.documents, self.index, found.indices))
-        return self._named(items, "tokens", found)
-
-    def _words_of(self, ask: Callable[[Phrase], ProvedSet]) -> FormalSet:
-        found = NOTHING if self._own.start == self._own.stop else ask(self._phrase)
-        items = Later(found.size, functools.partial(_word_items, self.documents, self.index, found.indices))
-        return self._named(items, "words", found)
 
     @functools.cached_property
     def certificate(self) -> Certificate:
