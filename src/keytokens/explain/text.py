@@ -154,7 +154,8 @@ class Explanation(Explained):
     @functools.cached_property
     def _votes(self) -> Sequence[Votes]:
         """Its votes, made when they are first looked at."""
-        return Later(1, lambda: [self.documents.votes(self.index)])
+        documents, text = self.documents, self.index  # not itself: a record is freed as soon as nobody holds it
+        return Later(1, lambda: [documents.votes(text)])
 
     @functools.cached_property
     def _sets(self) -> tuple[ProvedSet, ProvedSet]:
