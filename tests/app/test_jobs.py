@@ -162,7 +162,7 @@ def test_a_held_out_text_too_long_for_the_budget_is_found_before_training(here, 
     texts, labels = reviews(240)
     texts[int(np.flatnonzero(is_held_out(0, 240, 0.2, 0))[0])] = "a " * 5_000_000
     write_table("long.csv", {"text": texts, "label": labels})
-    monkeypatch.setattr(kt.KeyTokenClassifier, "_train", None)
+    monkeypatch.setattr(kt.KeyTokenClassifier, "_learn", None)
     said = refused_later(capsys, "fit", "long.csv", "-o", "m", "--memory", "500MB", "--threads", "2")
     assert "`memory` must be enough to read a text of 10,000,000 characters; saw 500MB. Give 60" in said
 

@@ -255,13 +255,13 @@ def test_one_split_where_texts_are_many_and_a_screen_where_they_are_very_many(mo
     assert {trial.texts for trial in kt.autotune(texts, labels, seconds=60).trials} == {40}
     monkeypatch.setattr(tuning, "LARGE", 160)
     trained = []
-    train = kt.KeyTokenClassifier._train
+    train = kt.KeyTokenClassifier._training_set
 
     def spy(self, blocks, *rest, **more):
         trained.append(sum(map(len, blocks)))
-        train(self, blocks, *rest, **more)
+        return train(self, blocks, *rest, **more)
 
-    monkeypatch.setattr(kt.KeyTokenClassifier, "_train", spy)
+    monkeypatch.setattr(kt.KeyTokenClassifier, "_training_set", spy)
     screened = kt.autotune(texts, labels, seconds=100)
     assert trained[:2] == [40, 160]
     assert trained.count(40) == len(screened.trials) > trained.count(160) - 1

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from keytokens.explain import Explanation, KeyToken, sections
 from keytokens.explain import format as wording
 from keytokens.explain.html import LEVELS, css, documents_page, explanation_fragment, explanation_page
-from keytokens.proof import ProvedSet
 
 from .reading import Reader, hostile, sources, texts
 
@@ -172,10 +171,10 @@ def test_pieces_tile_the_text(models, source, text):
 def test_status_in_words(models, status, size, lower, items, says):
     # the classes are balanced, so that rounding decides which of the two is the label of no words at all
     e = next(e for e in map(models["two"].explain, ("dull film", "great film")) if e.sufficient.size)
-    proved = ProvedSet(tuple(range(size)), lower, status)
-    found = replace(e.sufficient, items=tuple(e.sufficient) * items, unit="words", proved=proved)
+    facts = {"size": size, "lower": lower, "status": status}
+    found = replace(e.sufficient, items=tuple(e.sufficient) * items, unit="words", **facts)
     assert sections.size_of(found, 9) == says
-    tight = replace(found, proved=replace(proved, tight=True))
+    tight = replace(found, tight=True)
     assert sections.size_of(tight, 9).startswith(says + " To rounding")
 
 

@@ -36,7 +36,7 @@ def test_products(shape, density, columns, several_parts):
     C = random_matrix(shape, density)
     dense, block, rng = C.toarray(), Block.of(C), np.random.default_rng(1)
     assert len(block) == shape[0]
-    assert block.n_tokens == shape[1]
+    assert block.tokens.shape[0] == shape[1]
     assert np.array_equal(block.rows.toarray(), dense)
     X, R = rng.normal(size=(shape[1], columns)), rng.normal(size=(shape[0], columns))
     for threads in (1, 2, 3):
@@ -51,19 +51,22 @@ def test_parts_cover_every_token_once(n, V, density, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counts, "_PART", 20)
         parts = Block.of(C)._parts
-    assert [at for span, _ in parts for at in range(*span.indices(V))] == list(range(V))
+    assert [at for part in parts for at in range(*part.span.indices(V))] == list(range(V))
     assert 1 <= len(parts) <= counts._PARTS
-    assert np.array_equal(sparse.vstack([counts._applied(np.copy, rows) for _, rows in parts]).toarray(), C.toarray().T)
+    assert np.array_equal(
+        sparse.vstack([counts._applied(np.copy, part.tokens) for part in parts]).toarray(), C.toarray().T
+    )
 
 
 def test_parts_share_the_work(monkeypatch):
     """The heaviest holds little more than its share, and none is a copy."""
     monkeypatch.setattr(counts, "_PART", 1000)
     block = Block.of(random_matrix((500, 400)))
-    sizes = [part.indptr[-1] - part.indptr[0] for _, part in block._parts]
+    parts = [part.tokens for part in block._parts]
+    sizes = [part.indptr[-1] - part.indptr[0] for part in parts]
     assert len(sizes) == counts._PARTS
     assert max(sizes) < 1.1 * sum(sizes) / len(sizes)
-    assert all(part.data is block.tokens.data and part.indices is block.tokens.indices for _, part in block._parts)
+    assert all(part.data is block.tokens.data and part.indices is block.tokens.indices for part in parts)
 
 
 @pytest.mark.parametrize("columns", [2, 9])
@@ -104,7 +107,7 @@ def test_blocks_add_up_to_the_whole(monkeypatch, n, n_classes):
 
 def test_a_matrix_without_documents_is_one_block():
     (block,) = blocks_of(sparse.csr_matrix((0, 3)), 2)
-    assert (len(block), block.n_tokens) == (0, 3)
+    assert block.tokens.shape == (3, 0)
 
 
 def test_to_another_process_go_the_counts_alone():

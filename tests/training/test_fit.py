@@ -12,10 +12,10 @@ from scipy.optimize import minimize
 
 from keytokens.lab.descent import Status, run
 from keytokens.model import blocks as counts
-from keytokens.model.attention import Parameters, scores
+from keytokens.model.attention import Parameters, evaluate, scores
 from keytokens.model.blocks import blocks_of
 from keytokens.model.losses import loss_for
-from keytokens.model.prior import PriorOptions, prior_of
+from keytokens.model.prior import PriorOptions, prior_of, statistics
 from keytokens.training import fit as training
 from keytokens.training.fit import TrainingSet, fit_scalars
 
@@ -37,7 +37,7 @@ def problem(K: int, seed: int = 0, n: int = 60, V: int = 10, threads: int = 1, d
 
 def literal_objective(data: TrainingSet, options: PriorOptions, theta: Parameters) -> float:
     """sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2, from the scores."""
-    prior = prior_of(data.statistics(), options)
+    prior = prior_of(data.sum(statistics, data.n_classes), options)
     g = (theta.B - prior.mean.T) / prior.width.T
     total = 0.5 * (g**2).sum() + 0.5 * prior.attention_penalty * ((theta.a - prior.attention) ** 2).sum()
     for block, y, weight in zip(data.blocks, data.y, data.weights, strict=True):
@@ -53,7 +53,7 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
     m, V = (1 if K == 2 else K), 10
     trained = fit_scalars(data, options, 2000, 1e-12)
     assert trained.status in (Status.CONVERGED, Status.STALLED)
-    prior = prior_of(data.statistics(), options)
+    prior = prior_of(data.sum(statistics, data.n_classes), options)
 
     def parameters(x):
         g, a, c = np.split(x, [m * V, (m + 1) * V])
@@ -62,7 +62,7 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
 
     def objective(x):
         theta = parameters(x)
-        part = data.evaluate(theta)
+        part = data.sum(evaluate, loss_for(K), theta)
         g, a, _ = np.split(x, [m * V, (m + 1) * V])
         slope = [(prior.width * part.B.T).ravel() + g, part.a + prior.attention_penalty * a, part.c]
         return literal_objective(data, options, theta), np.concatenate(slope)
@@ -86,7 +86,7 @@ def test_the_objective_is_what_it_says(K):
     """At the start g = 0, h = 0, c = odds: the value is the loss of the prior's mean."""
     data, seen = problem(K), []
     fit_scalars(data, PLAIN, 0, 1e-9, watch=seen.append)
-    prior = prior_of(data.statistics(), PLAIN)
+    prior = prior_of(data.sum(statistics, data.n_classes), PLAIN)
     begin = Parameters(prior.attention, prior.mean.T, prior.odds, prior.odds, prior.log_sink)
     assert len(seen) == 1
     assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, begin), rel=1e-12)
@@ -144,12 +144,13 @@ def test_several_blocks_are_one_training_set(monkeypatch):
     parts = problem(3, n=100)
     assert len(parts.y) > 3
     assert sum(len(y) for y in parts.y) == 100
-    one, two = whole.statistics(), parts.statistics()
+    one, two = whole.sum(statistics, whole.n_classes), parts.sum(statistics, parts.n_classes)
     assert_allclose(one.presence, two.presence, rtol=1e-13)
     assert_allclose(one.energy, two.energy, rtol=1e-13)
     theta = fit_scalars(whole, PLAIN, 3, 1e-9).theta
-    assert whole.evaluate(theta).loss == pytest.approx(parts.evaluate(theta).loss, rel=1e-13)
-    assert_allclose(whole.evaluate(theta).a, parts.evaluate(theta).a, rtol=1e-10, atol=1e-13)
+    one, two = (each.sum(evaluate, loss_for(3), theta) for each in (whole, parts))
+    assert one.loss == pytest.approx(two.loss, rel=1e-13)
+    assert_allclose(one.a, two.a, rtol=1e-10, atol=1e-13)
     assert_allclose(whole.mean_attention(theta), parts.mean_attention(theta), rtol=1e-12)
 
 
@@ -213,7 +214,7 @@ def test_brevity_silences_small_contributions(K, dtype):
     old, new = ((theta.B + theta.c[:, None]).astype(float) for theta in (before, after))
     old = old - old.mean(axis=0) * (K > 2)
     e, df = w * np.abs(old).max(axis=0), weight @ (C > 0)
-    least = min(prior_of(data.statistics(), options).threshold * (df @ e) / df.sum(), e.max() / 2)
+    least = min(prior_of(data.sum(statistics, data.n_classes), options).threshold * (df @ e) / df.sum(), e.max() / 2)
     kept = np.maximum(0, 1 - least / e)
     assert 0 < np.count_nonzero(kept) < len(kept)
     total = C @ w + np.exp(before.log_sink)

@@ -44,7 +44,7 @@ def ordered_map(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
     """
     parts = list(parts)
     if len(parts) <= 1 or (isinstance(threads, int) and threads <= 1):
-        return [work(part) for part in parts]
+        return list(map(work, parts))
     if isinstance(threads, Executor):
         return list(threads.map(work, parts))
     with ThreadPoolExecutor(min(threads, len(parts))) as pool:
@@ -117,7 +117,7 @@ def _set_threads(numbers: Iterable[int]) -> None:
         getattr(library, "clear_controlling_thread", lambda force: None)(force=True)
 
 
-class _BlasHolders:
+class _Holders:
     """Who wants BLAS to have one thread; its number of threads belongs to the whole process, not to a caller."""
 
     def __init__(self) -> None:
@@ -125,21 +125,8 @@ class _BlasHolders:
         self.count = 0
         self.before: list[int] = []
 
-    def enter(self) -> None:
-        with self.lock:
-            if not self.count:
-                self.before = [library.num_threads for library in _blas()]
-                _set_threads(1 for _ in _blas())
-            self.count += 1
 
-    def leave(self) -> None:
-        with self.lock:
-            self.count -= 1
-            if not self.count:
-                _set_threads(self.before)
-
-
-_holders = _BlasHolders()
+_holders = _Holders()
 
 
 @contextmanager
@@ -150,17 +137,24 @@ def one_blas_thread() -> Iterator[None]:
     call, the first to end would give BLAS its threads back in the middle of the others.
     """
     held = _holders  # of this process: after a fork there is another one
-    held.enter()
+    with held.lock:
+        if not held.count:
+            held.before = [library.num_threads for library in _blas()]
+            _set_threads(1 for _ in _blas())
+        held.count += 1
     try:
         yield
     finally:
-        held.leave()
+        with held.lock:
+            held.count -= 1
+            if not held.count:
+                _set_threads(held.before)
 
 
 def _begin_anew() -> None:
     """After a fork: who held the lock stays behind in the parent."""
     global _holders
-    _holders = _BlasHolders()
+    _holders = _Holders()
 
 
 if hasattr(os, "register_at_fork"):

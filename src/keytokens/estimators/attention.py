@@ -7,7 +7,7 @@ from it makes the blocks in `fit`, and in `_scores` the scores of what is to be 
 from __future__ import annotations
 
 import functools
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,15 @@ from ..model.attention import Parameters, scores
 from ..model.blocks import Block, Float, blocks_of
 from ..model.embeddings import Embeddings, embed
 from ..model.losses import log_probabilities, probabilities
+from ..model.prior import PriorOptions
 from ..model.weighting import WEIGHTINGS, weigh
 from ..training.fit import TrainingSet, fit_scalars
 from ..training.lbfgs import LBFGSState
 from ..training.weights import check_memory, check_weights, class_weighted
 from .prior import Prior
-from .streaming import Workplace
+
+if TYPE_CHECKING:
+    from .streaming import Workplace
 
 
 class Exact:
@@ -107,7 +110,7 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice(owner, "counts", self.counts, WEIGHTINGS)
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise refusal(owner, "prior", "be a Prior or None", self.prior, "for example prior=Prior(sink=0)")
-        self._prior.check_options()
+        (self.prior or Prior()).check_options()
         check_number(owner, "brevity", self.brevity, 0)
         if self.brevity > 1:
             raise refusal(owner, "brevity", "be a number from 0 to 1", self.brevity)
@@ -118,39 +121,31 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_seed(owner, "random_state", self.random_state)
 
     @property
-    def _prior(self) -> Prior:
-        return Prior() if self.prior is None else self.prior
-
-    @property
     def _threads(self) -> int:
         return cores() if self.threads is None else int(self.threads)
 
-    def _train(
+    def _training_set(
         self,
         blocks: list[Block],
-        classes: NDArray[Any],
+        n_classes: int,
         y: NDArray[np.intp],
         weight: Float,
         sizes: NDArray[np.integer[Any]] | None = None,
-        place: Workplace | None = None,
-        **more: Any,
-    ) -> None:
-        """Fit to counts that are weighed already; the model changes in one instant, when all has gone well.
+    ) -> TrainingSet:
+        """Counts that are weighed already, and what is known of their documents, checked."""
+        owner = f"{type(self).__name__}.fit"
+        n_tokens, dtype = blocks[0].tokens.shape[0], blocks[0].tokens.dtype
+        check_memory(owner, n_classes, n_tokens, len(y), dtype.itemsize)
+        weight = check_weights(owner, weight, dtype)
+        return TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
+
+    def _learn(self, data: TrainingSet, classes: NDArray[Any], place: Workplace | None = None, **more: Any) -> None:
+        """Fit to documents wherever they lie; the model changes in one instant, when all has gone well.
 
         `place` keeps states of the training.
         """
-        n_classes = len(classes)
-        owner = f"{type(self).__name__}.fit"
-        dtype = blocks[0].dtype
-        check_memory(owner, n_classes, blocks[0].n_tokens, len(y), dtype.itemsize)
-        weight = check_weights(owner, weight, dtype)
-        data = TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
-        self._learn(data, classes, place, **more)
-
-    def _learn(self, data: TrainingSet, classes: NDArray[Any], place: Workplace | None = None, **more: Any) -> None:
-        """Fit to documents wherever they lie."""
-        prior = self._prior
-        options = prior.options(self.brevity)
+        prior = self.prior or Prior()
+        options = PriorOptions(prior.ratio, prior.spread, prior.sink, prior.attention_penalty, self.brevity)
         history = [] if place is None else place.history()
         resume = place.state if place is not None and history else None
         with progress(self.verbose) as tick:
@@ -279,7 +274,9 @@ class AttentionClassifier(Attention):
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, advice)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         weight = class_weighted(self.class_weight, y, weight)
-        self._train(blocks_of(C, len(classes)), classes, codes, weight, signed_=signed)
+        self._learn(
+            self._training_set(blocks_of(C, len(classes)), len(classes), codes, weight), classes, signed_=signed
+        )
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:

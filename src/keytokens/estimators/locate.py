@@ -7,22 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ..base.checks import check_texts
-from ..explain.documents import Documents
-from ..explain.prediction import Later
-from ..explain.text import Explanation
 from ..model.attention import Parameters, scores
 from ..model.blocks import Float
 from ..model.losses import probabilities
 from ..model.weighting import WEIGHTINGS
 from ..text.vocabulary import Vocabulary
 from ..text.words import Words, read_words, spans
+
+if TYPE_CHECKING:  # loaded with the first explanation: a prediction needs no proof
+    from ..explain.documents import Documents
+    from ..explain.text import Explanation
 
 # texts that are read together: what one costs more than its share goes away
 MANY = 256  # of a list
@@ -41,6 +42,8 @@ def explain_texts(
     texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
 ) -> list[Explanation]:
     """Read the texts as `predict` does and put what the model says of each token into one record a text."""
+    from ..explain.text import Explanation
+
     order = sorted(range(len(texts)), key=lambda i: not texts[i].isascii())  # plain ones first: see `_places`
     documents = _read([texts[i] for i in order], vocabulary, theta, classes, counts)
     place = sorted(range(len(texts)), key=order.__getitem__)
@@ -129,6 +132,9 @@ def _grouped(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.intp], NDA
 def _read(
     texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
 ) -> Documents:
+    from ..explain.documents import Documents
+    from ..explain.record import Later
+
     words = read_words(texts)
     found = locate(words, vocabulary)
     F = scores(found.matrix(counts), theta)

@@ -6,7 +6,6 @@ from sklearn.base import BaseEstimator
 
 from ..base.checks import check_number
 from ..base.errors import refusal
-from ..model.prior import PriorOptions
 
 _LARGEST = 1e9  # so that sums of squares stay finite in single precision
 
@@ -55,7 +54,3 @@ class Prior(BaseEstimator):  # type: ignore[misc]
             check_number("Prior", name, value, 0, above=name in ("spread", "attention_penalty", "tol"))
             if name != "tol" and value > _LARGEST:
                 raise refusal("Prior", name, f"be at most {_LARGEST:g}", value)
-
-    def options(self, brevity: float) -> PriorOptions:
-        """As training takes them."""
-        return PriorOptions(self.ratio, self.spread, self.sink, self.attention_penalty, brevity)

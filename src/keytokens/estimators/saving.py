@@ -95,7 +95,7 @@ def _files_of(model: KeyTokenClassifier | BagClassifier) -> tuple[dict[str, byte
         # a name of its own for every save, even of equal contents: no save ever deletes what another has written
         name = f"{part}-{secrets.token_hex(8)}{ending}"
         contents[name] = content
-        files[part] = {"name": name, "size": len(content), "sha256": _digest(content)}
+        files[part] = {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     record = {
         "format": _FORMAT,
         "kind": type(model).__name__,
@@ -108,10 +108,6 @@ def _files_of(model: KeyTokenClassifier | BagClassifier) -> tuple[dict[str, byte
         "history": [float(value) for value in model.history_],
     }
     return contents, json.dumps(record, indent=1).encode()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _named_files(folder: Path) -> list[str]:
@@ -243,7 +239,7 @@ def _read(folder: Path, entry: dict[str, Any]) -> bytes:
         raise _unreadable(folder, f"{file.name}: {(error.strerror or str(error)).lower()}") from error
     if content is None or len(content) != size:
         raise _unreadable(folder, f"{file.name} does not have the size that model.json gives, or is no plain file")
-    if _digest(content) != entry.get("sha256"):
+    if hashlib.sha256(content).hexdigest() != entry.get("sha256"):
         raise _unreadable(folder, f"{file.name} is damaged (its checksum is wrong)")
     return content
 

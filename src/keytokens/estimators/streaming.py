@@ -36,8 +36,7 @@ from ..base.files import write_whole
 from ..base.memory import MappedArray
 from ..model.blocks import Block, block_bounds, made_of
 from ..model.weighting import WEIGHTINGS
-from ..text.allowance import ANYTHING, Allowance
-from ..text.ngrams import Built, Limits, build
+from ..text.ngrams import ANYTHING, Allowance, Built, Limits, build
 from ..text.spill import Threads
 from ..text.vocabulary import Level, Vocabulary
 from ..training.lbfgs import LBFGSState

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.checks import check_labels, check_number, check_range, check_texts, check_truth, one_column, text_advice
 from ..base.errors import refusal
 from ..base.threads import ordered_map
-from ..explain.text import Explanation, KeyToken
 from ..model.blocks import Float, blocks_of
 from ..model.weighting import WEIGHTINGS
 from ..text.ngrams import Limits, build
@@ -27,10 +26,12 @@ from ..text.vocabulary import Vocabulary
 from ..text.words import blocks
 from ..training.weights import class_weighted
 from .attention import Attention, Exact
-from .compression import TokenModel, largest_within, most_decisive, shrink
 from .locate import explain_texts, predicted, read_together
 from .prior import Prior
-from .streaming import LEAST_MEMORY, Budget, Workplace, gather
+
+if TYPE_CHECKING:  # loaded by the methods that need them: a model that only predicts does not wait for them
+    from ..explain.text import Explanation, KeyToken
+    from .compression import TokenModel
 
 
 class KeyTokenClassifier(Attention):
@@ -140,7 +141,8 @@ class KeyTokenClassifier(Attention):
         del texts, y  # a list and an array of our own
         documents = blocks_of(counts, len(classes))
         del counts
-        self._train(documents, classes, codes, weight, vocabulary.sizes, vocabulary_=vocabulary, dropped_=None)
+        data = self._training_set(documents, len(classes), codes, weight, vocabulary.sizes)
+        self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)
         return self
 
     def fit_batches(
@@ -165,6 +167,8 @@ class KeyTokenClassifier(Attention):
         on there and ends with the same bits; `source` is any text that says which data these are. The folder may be
         removed when the fit is done. `relabel` turns the distinct labels, once all are known, into those of the model.
         """
+        from .streaming import LEAST_MEMORY, Budget, Workplace, gather
+
         self.check_options()
         check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
         with TemporaryDirectory() if folder is None else nullcontext(folder) as given:
@@ -182,16 +186,10 @@ class KeyTokenClassifier(Attention):
                     place.keep(found)
             labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
             weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
-            self._train(
-                found.counts.blocks(),
-                found.classes,
-                found.y,
-                weight,
-                found.vocabulary.sizes,
-                None if folder is None else place,
-                vocabulary_=found.vocabulary,
-                dropped_=found.dropped,
-            )
+            words = found.vocabulary.sizes
+            data = self._training_set(found.counts.blocks(), len(found.classes), found.y, weight, words)
+            kept = None if folder is None else place
+            self._learn(data, found.classes, kept, vocabulary_=found.vocabulary, dropped_=found.dropped)
         return self
 
     def _sample_weight(self, given: Any, n: int) -> Float:
@@ -240,6 +238,8 @@ class KeyTokenClassifier(Attention):
 
     def key_tokens(self, n: int = 20) -> dict[Any, list[KeyToken]]:
         """For each class the n tokens that speak most for it, by mean contribution over the training documents."""
+        from ..explain.text import KeyToken
+
         check_is_fitted(self)
         check_number("key_tokens", "n", n, 0, whole=True)
         theta, classes = self._theta, self.classes_.tolist()
@@ -269,6 +269,8 @@ class KeyTokenClassifier(Attention):
 
         The others are then words that the model does not know; what is kept has the numbers it had.
         """
+        from .compression import TokenModel, most_decisive
+
         check_is_fitted(self)
         check_number("pruned", "max_tokens", max_tokens, 1, whole=True)
         whole = self.token_model()
@@ -288,6 +290,7 @@ class KeyTokenClassifier(Attention):
         It is a model of its own: what it stores is what it predicts, explains and proves with, to the bit. With all
         tokens its scores differ from the present ones by about 0.02; those that go say least (see `compression`).
         """
+        from .compression import largest_within, shrink
         from .saving import size_on_disk
 
         check_is_fitted(self)
@@ -302,6 +305,8 @@ class KeyTokenClassifier(Attention):
 
     def token_model(self) -> TokenModel:
         """The model as `compression` sees it, with the parameters as they were trained or rounded."""
+        from .compression import TokenModel
+
         check_is_fitted(self)
         return TokenModel(self.vocabulary_, self._present(), self.mean_attention_, self.class_counts_)
 

@@ -364,7 +364,8 @@ class Data:
         weight = class_weighted(model.class_weight, self.labels[stage.train], own)
         counts = weigh(stage.counts[:, columns], model.counts)
         blocks = blocks_of(counts, len(self.classes))
-        model._train(blocks, self.classes, self.y[stage.train], weight, self.sizes[columns])
+        data = model._training_set(blocks, len(self.classes), self.y[stage.train], weight, self.sizes[columns])
+        model._learn(data, self.classes)
         return probabilities(scores(weigh(stage.held_counts[:, columns], model.counts), model._theta)).T
 
     def when_small(self, texts: list[str], max_bytes: int) -> Callable[[Options, Stage], Float]:

@@ -21,8 +21,7 @@ from ..model.losses import probabilities
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
 from .certificate import Proof, said
-from .prediction import ItemSet, Prediction
-from .record import Explained
+from .record import Explained, ItemSet, Prediction
 
 Array = NDArray[np.float64]
 
@@ -101,7 +100,8 @@ class BagExplanation(Explained):
 
     def _named(self, found: ProvedSet) -> InstanceSet:
         after = self.prediction.name(found.label_after)
-        return InstanceSet(found.indices, BagCertificate.unit, found, after)
+        unit = BagCertificate.unit
+        return InstanceSet(found.indices, unit, found.size, found.lower, found.status, found.tight, after)
 
     @property
     def sufficient(self) -> InstanceSet:

@@ -18,7 +18,7 @@ from ..model.attention import shares
 from ..proof import ranges
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
-from .prediction import Prediction
+from .record import Prediction
 
 DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted items the range of the probability is given
 
@@ -63,18 +63,6 @@ class Proof:
     def covers(self) -> str:
         """What the proof does not speak of."""
         return str(sentences()["units"][self.unit]["covers"])
-
-    @property
-    def label(self) -> Any:
-        return self.prediction.label
-
-    @property
-    def logit(self) -> float:
-        return self.prediction.logit
-
-    @property
-    def probability(self) -> float:
-        return self.prediction.probability
 
     @property
     def exact(self) -> bool:
@@ -172,10 +160,6 @@ class Proof:
         return None if self._proved is None else ranges.probability_without(self._proved, self.gone.indices)
 
     @property
-    def label_after_flip(self) -> Any:
-        return self.prediction.name(self.gone.label_after)
-
-    @property
     def tight(self) -> bool:
         """A comparison hangs on a relative difference below 1e-12."""
         return self.kept.tight or self.gone.tight
@@ -186,7 +170,7 @@ class Proof:
             return self.silent
         own = sentences()["units"][self.unit]
         items = f"{self.items} {self.unit if self.items != 1 else own['unit']}"
-        facts = {**own, "units": self.unit, "items": items, "label": repr(self.label)}
+        facts = {**own, "units": self.unit, "items": items, "label": repr(self.prediction.label)}
         facts["rivals"] = len(self.prediction.classes) - 1
         tight = [said("tight", facts)] if self.tight else []
         return " ".join([*_kept_sentences(self, facts), *_gone_sentences(self, facts), *tight, self.covers])
@@ -194,9 +178,9 @@ class Proof:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
-            "label": self.label,
-            "logit": self.logit,
-            "probability": self.probability,
+            "label": self.prediction.label,
+            "logit": self.prediction.logit,
+            "probability": self.prediction.probability,
             self.unit: self.items,
             "support": [{"rival": k, "value": v} for k, v in self.support.items()],
             "opposition": [{"rival": k, "value": v} for k, v in self.opposition.items()],
@@ -206,7 +190,7 @@ class Proof:
             "attention_outside": self.attention_outside,
             "drop": self.drop,
             "probability_after_flip": self.probability_after_flip,
-            "label_after_flip": self.label_after_flip,
+            "label_after_flip": self.prediction.name(self.gone.label_after),
             "tight": self.tight,
             "unit": self.unit,
             "covers": self.covers,
@@ -220,7 +204,8 @@ class Proof:
 def _kept_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     """What the sufficient set does, and that no smaller one does."""
     kept = c.kept
-    facts = {**facts, "size": kept.size, "lower": kept.lower, "probability": _rounded_down(c.at_least)}
+    at_least = f"{math.floor((c.at_least or 0.0) * 100) / 100:.2f}"  # rounded down: what is said must be true
+    facts = {**facts, "size": kept.size, "lower": kept.lower, "probability": at_least}
     if kept.size == 0:
         return [said("kept none", facts)]
     if kept.status != "minimum":
@@ -234,7 +219,7 @@ def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     gone = c.gone
     if gone.status == "none":
         return [said("gone none, sink" if c.has_sink else "gone none", facts)]
-    facts = {**facts, "size": gone.size, "after": repr(c.label_after_flip)}
+    facts = {**facts, "size": gone.size, "after": repr(c.prediction.name(gone.label_after))}
     facts["probability"] = f"{c.probability_after_flip:.2f}"
     does = said("gone one" if gone.size == 1 else "gone many", facts)
     return [does, _no_fewer(gone.size, facts)] if gone.size > 1 else [does]
@@ -242,8 +227,3 @@ def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
 
 def _no_fewer(size: int, facts: dict[str, Any]) -> str:
     return said(f"fewer than {size if size < 3 else 'many'}", {**facts, "fewer": size - 1})
-
-
-def _rounded_down(probability: float | None) -> str:
-    """Two decimals, rounded down: what is said must be true."""
-    return f"{math.floor((probability or 0.0) * 100) / 100:.2f}"

@@ -19,7 +19,7 @@ from ..proof.batch import Answers, Weights, answers, relative_weights
 from ..proof.phrase import Phrase
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
-from .prediction import Prediction
+from .record import Prediction
 
 Array = NDArray[np.float64]
 

@@ -1,22 +1,133 @@
-"""What the records of a text and of a bag have in common."""
+"""What every record is made of: the prediction, sets of items, sequences that are made when they are read; and what the
+records of a text and of a bag have in common.
+"""
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .. import proof as proofs
 from ..base.files import write_whole
 from ..proof.tokens import NOTHING, ProvedSet
 from ..proof.votes import Votes
-from .certificate import Proof
-from .prediction import Prediction
 
 if TYPE_CHECKING:
+    from .certificate import Proof
     from .format import Record
+
+Item = TypeVar("Item")
+
+
+class Later(Sequence[Item]):
+    """Reads like the tuple of what `make` gives, which is called once, if at all.
+
+    >>> squares = Later(3, lambda: [0, 1, 4])
+    >>> len(squares), squares[1:], squares == (0, 1, 4)
+    (3, (1, 4), True)
+    """
+
+    def __init__(self, size: int, make: Callable[[], Iterable[Item]]) -> None:
+        self._size = size
+        self._make = make
+
+    @functools.cached_property
+    def _made(self) -> tuple[Item, ...]:
+        return tuple(self._make())
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        return self._made[index]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._made)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Later):
+            return self._made == other._made
+        return self._made == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._made)
+
+    def __repr__(self) -> str:
+        return repr(self._made)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and stored as the plain tuple."""
+        return tuple, (self._made,)
+
+
+@dataclass(frozen=True)
+class ItemSet(Sequence[Item], Generic[Item]):
+    """The items of a formal set, most decisive first (words: in text order), and what is proved of its size."""
+
+    items: Sequence[Item]  # of a text: made when one is read
+    unit: str  # "tokens", "words" or "instances"
+    size: int
+    lower: int  # no smaller set than this does the same
+    status: str  # "minimum", "subset-minimal", "bounds" (between lower and size) or "none"
+    tight: bool  # it holds to rounding
+    label_after: Any = None  # flips: what `predict` says of the rest
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def _facts(self) -> dict[str, Any]:
+        names = ("size", "lower", "status", "unit", "tight", "label_after")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Scores and probabilities of the classes."""
+
+    scores: NDArray[Any]  # (K,) two classes: 0 and f
+    probabilities: NDArray[Any]  # (K,)
+    classes: Sequence[Any]
+    winner: int  # index of the predicted class: the first of the largest probabilities
+
+    @property
+    def explained(self) -> int:
+        """The class whose score the contributions add up to: the second of two, the predicted one of more."""
+        return 1 if len(self.classes) == 2 else self.winner
+
+    @property
+    def label(self) -> Any:
+        return self.name(self.winner)
+
+    @property
+    def probability(self) -> float:
+        return float(self.probabilities[self.winner])
+
+    @property
+    def logit(self) -> float:
+        return float(self.scores[self.explained])
+
+    def name(self, index: int | None) -> Any:
+        """The label of a class as plain data; None for none."""
+        label = None if index is None else self.classes[index]
+        return label.item() if isinstance(label, np.generic) else label
 
 
 class Explained(ABC):

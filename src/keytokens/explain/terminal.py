@@ -124,7 +124,7 @@ def _painted(text: str, run: Run) -> str:
 
 
 def _bracketed_runs(text: str, found: Sequence[Piece]) -> Iterator[Run]:
-    """Brackets hug the words: blanks at the ends stay outside."""
+    """Square brackets for the sufficient set, curly ones for the flip set; blanks at their ends stay outside."""
     for (kept, gone), group in groupby(found, key=lambda piece: (piece.sufficient, piece.flip)):
         run = list(group)
         ink = sum(piece.ink * (piece.end - piece.start) for piece in run)
@@ -133,15 +133,11 @@ def _bracketed_runs(text: str, found: Sequence[Piece]) -> Iterator[Run]:
         first, last = start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
         if (kept or gone) and first < last:
             yield Run(start, first)
-            yield Run(first, last, *_brackets(kept, gone, "+" if ink >= 0 else "-"))
+            before = "[" * kept + "{" * gone + ("+" if ink >= 0 else "-")
+            yield Run(first, last, before, "}" * gone + "]" * kept)
             yield Run(last, end)
         else:
             yield Run(start, end)
-
-
-def _brackets(kept: bool, gone: bool, sign: str) -> tuple[str, str]:
-    """Square for the sufficient set, curly for the flip set."""
-    return "[" * kept + "{" * gone + sign, "}" * gone + "]" * kept
 
 
 def _coloured_runs(found: Sequence[Piece]) -> Iterator[Run]:

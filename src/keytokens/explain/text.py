@@ -16,8 +16,7 @@ from ..proof.tokens import NOTHING, ProvedSet
 from ..proof.votes import Votes
 from .certificate import Proof, said
 from .documents import Documents
-from .prediction import ItemSet, Later, Prediction
-from .record import Explained
+from .record import Explained, ItemSet, Later, Prediction
 
 Span = tuple[int, int]
 
@@ -155,7 +154,8 @@ class Explanation(Explained):
     @functools.cached_property
     def _votes(self) -> Sequence[Votes]:
         """Its votes, made when they are first looked at."""
-        return Later(1, functools.partial(_votes_of, self.documents, self.index))
+        documents, text = self.documents, self.index  # not itself: a record is freed as soon as nobody holds it
+        return Later(1, lambda: [documents.votes(text)])
 
     @functools.cached_property
     def _sets(self) -> tuple[ProvedSet, ProvedSet]:
@@ -168,31 +168,29 @@ class Explanation(Explained):
     @functools.cached_property
     def sufficient(self) -> FormalSet:
         """The fewest tokens that fix the label: whatever other tokens are deleted, it stays."""
-        return self._tokens_of(self._sets[0])
+        return self._set("tokens", _token_items, self._sets[0])
 
     @functools.cached_property
     def flip(self) -> FormalSet:
         """The fewest tokens whose deletion changes the label; empty, with status "none", if there are none."""
-        return self._tokens_of(self._sets[1])
+        return self._set("tokens", _token_items, self._sets[1])
 
     @functools.cached_property
     def sufficient_words(self) -> FormalSet:
         """The fewest words that fix the label: whatever other words are masked, it stays."""
-        return self._words_of(proofs.sufficient_words)
+        found = proofs.sufficient_words(self._phrase) if self.tokens else NOTHING
+        return self._set("words", _word_items, found)
 
     @functools.cached_property
     def flip_words(self) -> FormalSet:
         """The fewest words to mask (each becomes `keytokens.MASK`) so that the label changes."""
-        return self._words_of(proofs.flip_words)
+        found = proofs.flip_words(self._phrase) if self.tokens else NOTHING
+        return self._set("words", _word_items, found)
 
-    def _tokens_of(self, found: ProvedSet) -> FormalSet:
-        items = Later(found.size, functools.partial(_token_items, self.documents, self.index, found.indices))
-        return FormalSet(items, "tokens", found, self.prediction.name(found.label_after))
-
-    def _words_of(self, ask: Callable[[Phrase], ProvedSet]) -> FormalSet:
-        found = NOTHING if self._own.start == self._own.stop else ask(self._phrase)
-        items = Later(found.size, functools.partial(_word_items, self.documents, self.index, found.indices))
-        return FormalSet(items, "words", found, self.prediction.name(found.label_after))
+    def _set(self, unit: str, make: Callable[..., Iterable[FormalItem]], found: ProvedSet) -> FormalSet:
+        items = Later(found.size, functools.partial(make, self.documents, self.index, found.indices))
+        after = self.prediction.name(found.label_after)
+        return FormalSet(items, unit, found.size, found.lower, found.status, found.tight, after)
 
     @functools.cached_property
     def certificate(self) -> Certificate:
@@ -216,10 +214,6 @@ class Explanation(Explained):
             **{name: one.to_dict() for name, one in found.items()},
             "certificate": self.certificate.to_dict(),
         }
-
-
-def _votes_of(documents: Documents, text: int) -> tuple[Votes]:
-    return (documents.votes(text),)
 
 
 def _token_items(documents: Documents, text: int, tokens: Sequence[int]) -> Iterator[FormalItem]:

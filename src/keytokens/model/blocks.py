@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,14 @@ def product(matrix: Any, X: Float) -> Float:
     return np.column_stack([matrix @ column for column in X.T])
 
 
+class _Part(NamedTuple):
+    """Consecutive tokens of a block: all its entries, with a part of the pointer."""
+
+    span: slice
+    tokens: Any  # (tokens of the part, documents)
+    rows: Any  # (documents, tokens of the part): the same arrays
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """Some documents."""
@@ -60,14 +68,6 @@ class Block:
         return Block, (self.tokens,)
 
     @property
-    def n_tokens(self) -> int:
-        return int(self.tokens.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.tokens.dtype
-
-    @property
     def rows(self) -> sparse.csr_matrix:
         """The documents one after the other: a copy."""
         return _turned(self.tokens).tocsr()
@@ -85,29 +85,32 @@ class Block:
         return found
 
     def _times(self, X: Float, threads: Pool) -> Float:
-        total, *others = ordered_map(lambda part: product(_turned(part[1]), X[part[0]]), self._parts, threads)
+        total, *others = ordered_map(lambda part: product(part.rows, X[part.span]), self._parts, threads)
         for other in others:
             total += other
         return total
 
     def transposed_times(self, R: Float, threads: Pool, of: Callable[[Float], Float] | None = None) -> Float:
         """C' R: (documents, columns) to (tokens, columns); with `of`, of(C)' R, where it acts on each entry."""
-        sums = np.empty((self.n_tokens, R.shape[1]), self.dtype)
+        sums = np.empty((self.tokens.shape[0], R.shape[1]), self.tokens.dtype)
 
-        def fill(part: tuple[slice, Any]) -> None:
-            span, counts = part
-            sums[span] = product(counts if of is None else _applied(of, counts), R)
+        def fill(part: _Part) -> None:
+            sums[part.span] = product(part.tokens if of is None else _applied(of, part.tokens), R)
 
         ordered_map(fill, self._parts, threads)
         return sums
 
     @cached_property
-    def _parts(self) -> list[tuple[slice, Any]]:
-        """Consecutive tokens with about the same work, and their counts."""
-        work = self.tokens.indptr + np.arange(self.n_tokens + 1, dtype=np.int64)
+    def _parts(self) -> list[_Part]:
+        """Consecutive tokens with about the same work."""
+        work = self.tokens.indptr + np.arange(len(self.tokens.indptr), dtype=np.int64)
         bounds = _bounds(work, max(1, min(_PARTS, int(work[-1]) // _PART)))
-        spans = [slice(*span) for span in pairwise(bounds)] or [slice(0, 0)]  # without tokens one empty part
-        return [(span, _some_rows(self.tokens, span)) for span in spans]
+        parts = []
+        for first, last in list(pairwise(bounds)) or [(0, 0)]:  # without tokens one empty part
+            pointer, shape = self.tokens.indptr[first : last + 1], (last - first, len(self))
+            tokens = made_of(sparse.csr_matrix, self.tokens.data, self.tokens.indices, pointer, shape)
+            parts.append(_Part(slice(first, last), tokens, _turned(tokens)))
+        return parts
 
 
 def blocks_of(counts: sparse.csr_matrix, n_classes: int) -> list[Block]:
@@ -139,12 +142,6 @@ def _turned(matrix: Any) -> Any:
     """The transpose."""
     kind = sparse.csc_matrix if matrix.format == "csr" else sparse.csr_matrix
     return made_of(kind, matrix.data, matrix.indices, matrix.indptr, matrix.shape[::-1])
-
-
-def _some_rows(matrix: Any, rows: slice) -> Any:
-    """Consecutive rows, for products: all entries, with a part of the pointer."""
-    shape = (rows.stop - rows.start, matrix.shape[1])
-    return made_of(sparse.csr_matrix, matrix.data, matrix.indices, matrix.indptr[rows.start : rows.stop + 1], shape)
 
 
 def _cut(matrix: sparse.csr_matrix, first: int, last: int) -> sparse.csr_matrix:

@@ -55,10 +55,6 @@ class PriorOptions:
     attention_penalty: float = 1.0
     brevity: float = 0.3
 
-    @property
-    def sharpness(self) -> float:
-        return min(self.brevity, _SHARPEST)
-
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
@@ -80,12 +76,13 @@ class Statistics:
 
 def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: Pool) -> Statistics:
     """Those of one block."""
-    weight = weight.astype(block.dtype, copy=False)
-    members = np.zeros((len(y), n_classes), block.dtype)
+    n_tokens, dtype = block.tokens.shape[0], block.tokens.dtype
+    weight = weight.astype(dtype, copy=False)
+    members = np.zeros((len(y), n_classes), dtype)
     members[np.arange(len(y)), y] = weight
     presence = block.transposed_times(members, threads, np.ones_like)
     energy = block.transposed_times(weight[:, None], threads, np.square)[:, 0]
-    lengths = block.times(np.ones((block.n_tokens, 1), block.dtype), threads)[:, 0]
+    lengths = block.times(np.ones((n_tokens, 1), dtype), threads)[:, 0]
     # not a dot product: its bits would depend on the threads of BLAS
     mass = float((lengths * weight.astype(np.float64)).sum())
     return Statistics(presence, energy, mass, np.bincount(y, weight, n_classes).astype(np.float64))
@@ -127,6 +124,7 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any
     """The prior that these sums give; `sizes` are the words in each token (none given: all are single words)."""
     n = float(s.documents.sum())
     T = s.mass / n if s.mass > 0 else 1.0
+    sharpness = min(options.brevity, _SHARPEST)
     df = s.presence.sum(axis=1)
     if sizes is None:
         sizes = np.ones(len(df), np.uint8)
@@ -134,7 +132,7 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any
     ratio = log_count_ratios(s.presence)
     width = np.abs(ratio)
     root = 1.0 if ratio.shape[1] == 1 else float(np.sqrt(2))
-    attention = width.max(axis=1) * narrower * df.dtype.type(options.sharpness / root)
+    attention = width.max(axis=1) * narrower * df.dtype.type(sharpness / root)
     # with a sharpness of 0.2 at most no exponential is large
     mean_weight = float(np.dot(np.exp(attention, dtype=np.float64), df)) / max(float(df.sum(dtype=np.float64)), 1e-12)
     attention -= df.dtype.type(np.log(mean_weight) if mean_weight > 0 else 0.0)
@@ -143,13 +141,13 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any
     ratio *= fainter[:, None]
     unit = T * (1 + options.sink) * options.spread / T**_LENGTH_POWER / root
     width *= df.dtype.type(unit / _size(width, df))
-    ratio *= df.dtype.type(unit * options.ratio * (1 - options.sharpness) / np.sqrt(T) / _size(ratio, df))
+    ratio *= df.dtype.type(unit * options.ratio * (1 - sharpness) / np.sqrt(T) / _size(ratio, df))
     frequencies = np.log(np.maximum(s.documents, 1e-12) / n)
     return Prior(
         mean=ratio,
         width=width,
         attention=attention,
-        attention_penalty=options.attention_penalty * (1 - 2 / 3 * options.sharpness),
+        attention_penalty=options.attention_penalty * (1 - 2 / 3 * sharpness),
         log_sink=float(np.log(options.sink * T)) if options.sink > 0 else -np.inf,
         odds=frequencies[1:] - frequencies[0] if len(frequencies) == 2 else frequencies - frequencies.mean(),
         total=T * (1 + options.sink),

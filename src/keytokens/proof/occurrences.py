@@ -32,7 +32,7 @@ def itemised(votes: Votes, occurrences: IntArray, counts: str) -> tuple[Votes, I
     step = phi(before + 1) - phi(before)
     index, step = index[step > 0], step[step > 0]
     unit = votes.log_weight - np.log(phi(occurrences))
-    return votes.reweighted(unit[index] + np.log(step), votes.margin[index]), index
+    return replace(votes, log_weight=unit[index] + np.log(step), margin=votes.margin[index]), index
 
 
 def sufficient_occurrences(votes: Votes, occurrences: ArrayLike, counts: str = "raw") -> ProvedSet:
@@ -93,7 +93,7 @@ def recounted(votes: Votes, occurrences: IntArray, left: IntArray, counts: str) 
     """The document in which `left` of the occurrences of each token are left."""
     phi, stays = weighting(counts), np.flatnonzero(left > 0)
     shift = np.log(phi(left[stays])) - np.log(phi(occurrences[stays]))
-    return votes.reweighted(votes.log_weight[stays] + shift, votes.margin[stays])
+    return replace(votes, log_weight=votes.log_weight[stays] + shift, margin=votes.margin[stays])
 
 
 def _fewest_removed(pair: Pair, occurrences: IntArray, counts: str) -> ProvedSet | None:

@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from ..base.errors import refusal
-from ..model.weighting import Weighting, weighting
+from ..model.weighting import WEIGHTINGS, Weighting, weighting
 from .occurrences import recounted
 from .program import RunLengthProgram
 from .votes import ROUNDING, BoolArray, FloatArray, IntArray, Votes, label_of, log_abs, relative_votes
@@ -58,6 +58,7 @@ class Phrase:
     counts: str
 
     def __post_init__(self) -> None:
+        weighting(self.counts)  # refuses a name that there is not
         if not len(self.first) == len(self.size) == len(self.token):
             lengths = (len(self.first), len(self.size), len(self.token))
             raise refusal("Phrase", "first, size and token", "have one entry per occurrence", lengths)
@@ -73,7 +74,7 @@ class Phrase:
 
     @property
     def phi(self) -> Weighting:
-        return weighting(self.counts)
+        return WEIGHTINGS[self.counts]
 
     @cached_property
     def weight(self) -> FloatArray:

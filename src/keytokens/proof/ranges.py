@@ -86,26 +86,14 @@ class Items:
         return made[rival]
 
     @cached_property
-    def _top(self) -> float:
-        return float(self.log_weight.max())
-
-    @cached_property
-    def _breadth(self) -> float:
-        return self._top - float(self.log_weight.min())
-
-    @property
-    def narrow(self) -> bool:
-        return self._breadth < NARROW
-
-    @property
-    def level(self) -> bool:
-        """Weights so close together that a plain mean keeps the digits that its differences from the values need."""
-        return self._breadth < LEVEL
+    def breadth(self) -> float:
+        """How far apart the log weights are: see `LEVEL` and `NARROW`."""
+        return float(self.log_weight.max()) - float(self.log_weight.min())
 
     @cached_property
     def weight(self) -> FloatArray:
         """Weights relative to the heaviest item: for narrow documents, where none is lost."""
-        return np.asarray(np.exp(self.log_weight - self._top))
+        return np.asarray(np.exp(self.log_weight - self.log_weight.max()))
 
     @cached_property
     def whole(self) -> Mean:
@@ -121,7 +109,7 @@ class Items:
 
     def mean(self, keep: BoolArray) -> Mean:
         """Weighted mean of the items kept, around the value of the heaviest one."""
-        if self.narrow:
+        if self.breadth < NARROW:
             weight = self.weight * keep
             centre = float(self.value[weight.argmax()])
             return Mean.of(centre, float(_product(weight, self.value - centre) / weight.sum()))
@@ -150,7 +138,7 @@ class Items:
     def harm(self, mean: Mean) -> FloatArray:
         """Numbers with the signs and the order of W_s (mean - m_s); in a wide document sign times shifted log size."""
         gap = self.gap(mean)
-        if self.narrow:
+        if self.breadth < NARROW:
             harm: FloatArray = self.weight * gap
             return harm
         central = self.value == mean.centre
@@ -209,7 +197,7 @@ def _highest(items: Items, held: BoolArray, sign: float) -> float:
     against = items.value[some] if sign < 0 else -items.value[some]
     order = some[against.argsort(kind="stable")]
     value = sign * items.value[order]
-    if items.narrow:
+    if items.breadth < NARROW:
         weight = items.weight[order]
         base = float(items.weight[held].sum())
         value *= weight
@@ -253,7 +241,7 @@ def ranges_deleting(votes: Votes, sizes: Sequence[int]) -> FloatArray:
     ends = np.empty((len(sizes), len(votes.rivals), 2))
     for r in range(len(votes.rivals)):
         items = Items.of(votes, r)
-        if items.level:
+        if items.breadth < LEVEL:
             ends[:, r] = _climb_side_by_side(items, allowed)
             continue
         for end, sign in enumerate((-1.0, 1.0)):

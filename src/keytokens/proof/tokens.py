@@ -257,7 +257,7 @@ def flip(votes: Votes) -> ProvedSet:
     m, pair, _ = min(answers, key=lambda answer: answer[0])
     tight = any(hangs for size, _, hangs in answers if size <= m + 1)
     deleted = pair.order[:m]
-    return ProvedSet(_as_tuple(deleted), m, "minimum", tight, _label_without(votes, deleted))
+    return ProvedSet(tuple(deleted.tolist()), m, "minimum", tight, _label_without(votes, deleted))
 
 
 def _label_without(votes: Votes, deleted: IntArray) -> int:
@@ -275,8 +275,4 @@ def _sufficient_two(pair: Pair) -> ProvedSet:
         k, chosen = 1, (pair.order[:1] if len(pair.order) else np.zeros(1, dtype=np.intp))
     else:
         chosen = pair.order[:k]
-    return ProvedSet(_as_tuple(chosen), k, "minimum", tight)
-
-
-def _as_tuple(indices: IntArray) -> tuple[int, ...]:
-    return tuple(indices.tolist())
+    return ProvedSet(tuple(chosen.tolist()), k, "minimum", tight)

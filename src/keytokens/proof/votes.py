@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -161,11 +161,7 @@ class Votes:
 
     def take(self, tokens: Any) -> Votes:
         """The sub-document of the given tokens (indices or a mask); the sink stays."""
-        return self.reweighted(self.log_weight[tokens], self.margin[tokens])
-
-    def reweighted(self, log_weight: FloatArray, margin: FloatArray) -> Votes:
-        """Other tokens before the same question: same label, rivals and sink."""
-        return Votes(log_weight, margin, self.strict, self.rivals, self.label, self.sink_log_weight, self.sink_margin)
+        return replace(self, log_weight=self.log_weight[tokens], margin=self.margin[tokens])
 
 
 @cache

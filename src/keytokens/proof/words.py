@@ -194,18 +194,13 @@ class _Check:
     """Proves that kept words fix the label: exact where occurrences count for themselves, sound everywhere."""
 
     phrase: Phrase
-    programs: tuple[RunLengthProgram, ...]
-    local: tuple[bool, ...]
+    programs: list[RunLengthProgram]
+    local: list[bool]
 
     @classmethod
     def of(cls, phrase: Phrase) -> _Check:
-        rivals = range(len(phrase.votes.rivals))
-        shares = equal_shares(phrase)
-        return cls(
-            phrase,
-            tuple(pessimistic(phrase, r, shares) for r in rivals),
-            tuple(phrase.is_local(r) for r in rivals),
-        )
+        rivals, shares = range(len(phrase.votes.rivals)), equal_shares(phrase)
+        return cls(phrase, [pessimistic(phrase, r, shares) for r in rivals], [phrase.is_local(r) for r in rivals])
 
     @property
     def exact(self) -> bool:

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..base.memory import give_back_memory
-from .allowance import ANYTHING, Allowance
 from .hashing import Ids, Keys, KeyTable, factorise
 from .matrix import Rows, Weigh, parts_of, row_numbers, rows_of, run_starts, stacked
 from .spill import Executor, Threads, loaded
@@ -55,10 +54,26 @@ class Limits:
         last = min(self.ngrams[1], len(self.min_df))  # longer ones have the last limit
         return min(self.least(longer) for longer in range(order, max(order, last) + 1))
 
-    @property
-    def orders(self) -> range:
-        """Numbers of words."""
-        return range(1, self.ngrams[1] + 1)
+
+class Allowance:
+    """Hears how large a vocabulary is before memory is taken for it, and may refuse; this one allows anything."""
+
+    def holds_words(self, n: int) -> bool:
+        """Whether there may be so many different words."""
+        return True
+
+    def words(self, n: int) -> None:
+        """There are so many different words."""
+
+    def grams(self, n: int, longer: int) -> None:
+        """There are so many different n-grams more, of one length; those of so many greater lengths come after."""
+
+    def keep(self, n_tokens: int) -> int:
+        """How many of the tokens to keep."""
+        return n_tokens
+
+
+ANYTHING = Allowance()
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +107,10 @@ def build(texts: Any, limits: Limits, run: Executor | None = None, allowance: Al
     run = run or Threads()
     readings = run.map(read_block, (), run.blocks(texts))
     found = run.call(most_frequent_first, run.fold(functools.partial(merge_words, allowance=allowance), readings))
-    words = run.map(number_block, (run.call(table_of, found),), readings)
+    table = run.call(KeyTable.build, run.call(attrgetter("keys"), found))
+    words = run.map(number_block, (table,), readings)
     ends = run.map(attrgetter("ends"), (), readings)
-    del readings
+    del readings, table
     give_back_memory()
     n_words, n_texts = run.value([run.call(len, found), run.call(attrgetter("n_texts"), found)])
     grams, nodes = _frequent(run, words, ends, n_words, limits, allowance)
@@ -115,17 +131,17 @@ def _frequent(
 ) -> tuple[list[Any], list[list[Any]]]:
     """By order: the n-grams that are tokens or lead to one, and of each block the node that begins at each word."""
     grams: list[Any] = []
-    nodes, n_nodes = [words], 0
-    for order in limits.orders:
+    nodes, n_nodes, longest = [words], 0, limits.ngrams[1]
+    for order in range(1, longest + 1):
         least = limits.least_on_the_way(order) if order > 1 else 1  # every word is a node
         grams.append(_merged(run, run.map(ngrams_of, (order, n_words), words, nodes[-1], ends), least))
         n_own = run.value(run.call(len, grams[-1]))
-        allowance.grams(n_own, limits.orders[-1] - order)
+        allowance.grams(n_own, longest - order)
         if not n_own:  # nothing longer either
             break
         if order > 1:
-            table = run.call(table_of, grams[-1], n_nodes)
-            nodes.append(run.map(nodes_of, (order, n_words, table), words, nodes[-1], ends))
+            table = run.call(KeyTable.build, run.call(attrgetter("keys"), grams[-1]), n_nodes)
+            nodes.append(run.map(next_nodes, (order, n_words, table), words, nodes[-1], ends))
         n_nodes += n_own
     return grams, nodes
 
@@ -276,16 +292,6 @@ def ngrams_of(order: int, n_words: int, words: Ids, nodes: Ids, ends: NDArray[np
     keys >>= _ROW_BITS
     heads = run_starts(keys)
     return Grams(keys[heads], np.diff(heads, append=len(keys)).astype(np.int32))
-
-
-def table_of(known: WordCounts | Grams, start: int = 0) -> KeyTable:
-    """The numbers of words or n-grams, from `start` on."""
-    return KeyTable.build(known.keys, start)
-
-
-def nodes_of(order: int, n_words: int, table: KeyTable, words: Ids, nodes: Ids, ends: NDArray[np.intp]) -> Ids:
-    """The node of `order` words that begins at each word of one block, -1 for none."""
-    return next_nodes(nodes, words, ends, order, n_words, table)
 
 
 def _merged(run: Executor, blocks: list[Any], least: int) -> Any:

@@ -51,16 +51,12 @@ def next_keys(
     return first, keys
 
 
-def next_nodes(nodes: Ids, words: Ids, ends: NDArray[np.intp], order: int, n_words: int, table: KeyTable) -> Ids:
+def next_nodes(order: int, n_words: int, table: KeyTable, words: Ids, nodes: Ids, ends: NDArray[np.intp]) -> Ids:
     """The known node of `order` words that begins at each word, -1 for none; `nodes` are those of one word less."""
     first, keys = next_keys(nodes, words, ends, order, n_words)
     found = np.full(len(words), -1, np.int32)
     found[first] = table.find(keys)
     return found
-
-
-def _numbers(n: int) -> Ids:
-    return np.arange(n, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +72,7 @@ class Vocabulary:
     columns: Ids | None  # None: the numbers of the nodes
 
     def __post_init__(self) -> None:
-        if self.columns is not None and np.array_equal(self.columns, _numbers(self._n_nodes)):
+        if self.columns is not None and np.array_equal(self.columns, np.arange(self._n_nodes, dtype=np.int32)):
             object.__setattr__(self, "columns", None)
 
     def __len__(self) -> int:
@@ -93,7 +89,7 @@ class Vocabulary:
     @property
     def column(self) -> Ids:
         """The column of each node."""
-        return _numbers(self._n_nodes) if self.columns is None else self.columns
+        return np.arange(self._n_nodes, dtype=np.int32) if self.columns is None else self.columns
 
     @property
     def order(self) -> int:
@@ -212,7 +208,7 @@ class Vocabulary:
         grid = np.empty((len(ids), self.order), np.int32)
         grid[:, 0] = self._columns_of(ids)
         for order, level in enumerate(self.levels, start=2):
-            nodes = next_nodes(nodes, ids, words.ends, order, len(self.words), level.table)
+            nodes = next_nodes(order, len(self.words), level.table, ids, nodes, words.ends)
             grid[:, order - 1] = self._columns_of(nodes)
         return grid
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..base.threads import Pool, TreeSum, one_blas_thread, pool_of
 from ..model.attention import Gradient, Parameters, attend, evaluate, total_attention
 from ..model.blocks import Block, Float
-from ..model.losses import Labels, Loss, loss_for
+from ..model.losses import Labels, loss_for
 from ..model.prior import PriorOptions, Statistics, curvature_of, prior_of, statistics
 from ..model.shrinkage import contributing_values, kept_shares
 from .lbfgs import LBFGS, LBFGSState
@@ -50,17 +50,6 @@ class TrainingSet:
         """From the classes and weights of all documents."""
         ends = np.cumsum([len(block) for block in blocks])[:-1]
         return cls(blocks, np.split(y, ends), np.split(weight, ends), n_classes, threads, sizes)
-
-    @property
-    def loss(self) -> Loss:
-        return loss_for(self.n_classes)
-
-    def statistics(self) -> Statistics:
-        return self.sum(statistics, self.n_classes)
-
-    def evaluate(self, theta: Parameters) -> Gradient:
-        """Loss and gradient."""
-        return self.sum(evaluate, self.loss, theta)
 
     def mean_attention(self, theta: Parameters) -> Float:
         """(V,) the attention of each token, averaged over the documents."""
@@ -135,23 +124,20 @@ def _descended(
     steps: int,
 ) -> tuple[Trained, float]:
     """The model before anything is silenced, and the threshold for that."""
-    seen = data.statistics()
+    seen, loss = data.sum(statistics, data.n_classes), loss_for(data.n_classes)
     prior = prior_of(seen, options, data.sizes)
     (V, m), penalty = prior.mean.shape, prior.attention_penalty
-    odds = prior.odds.astype(prior.mean.dtype)
-
-    def parts(x: Float) -> list[Float]:
-        return np.split(x, [V * m, V * (m + 1)])
+    odds, cuts = prior.odds.astype(prior.mean.dtype), [V * m, V * (m + 1)]
 
     def parameters(x: Float) -> Parameters:
-        g, h, c = parts(x)
+        g, h, c = np.split(x, cuts)
         b = g.reshape(V, m) * prior.width
         b += prior.mean
         return Parameters(prior.attention + h, b.T, c, odds, prior.log_sink)
 
     def objective(x: Float) -> tuple[float, Float]:
-        found, slope = data.evaluate(parameters(x)), np.empty_like(x)
-        (g, h, _), (of_g, of_h, of_c) = parts(x), parts(slope)
+        found, slope = data.sum(evaluate, loss, parameters(x)), np.empty_like(x)
+        (g, h, _), (of_g, of_h, of_c) = np.split(x, cuts), np.split(slope, cuts)
         np.multiply(found.B.T, prior.width, out=of_g.reshape(V, m))
         of_g += g
         np.add(found.a, penalty * h, out=of_h)
@@ -204,7 +190,7 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
 
 def _best_intercept(data: TrainingSet, means: list[Float], stretch: float, start: Float) -> Float:
     """The c with the least loss of stretch M + c sink, M and the sink's share of attention being the means."""
-    loss = data.loss
+    loss = loss_for(data.n_classes)
 
     def objective(c: Float) -> tuple[float, Float]:
         value, slope = 0.0, np.zeros_like(c)

@@ -242,7 +242,7 @@ def test_a_head_that_is_not_linear_proves_nothing_and_says_so():
     c = e.certificate
     assert [c.keeping, c.at_least, c.attention_outside, c.drop, c.probability_after_flip] == [None] * 5
     assert c.deleting == c.support == c.opposition == {}
-    assert (c.instances, c.label, c.tight) == (len(bags[1]), e.label, False)
+    assert (c.instances, c.prediction.label, c.tight) == (len(bags[1]), e.label, False)
     plain = e.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 

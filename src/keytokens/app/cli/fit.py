@@ -24,13 +24,9 @@ from .common import (
     warn,
 )
 
-_USUAL = KeyTokenClassifier().get_params()
-
-
-def _usual(name: str) -> str:
-    """What the help shows as the default: an option that is not given is left to the model, or to the tuning."""
-    value = _USUAL[name]
-    return str(value[1] if name == "ngrams" else value)
+# what the help shows as the default: an option that is not given is left to the model, or to the tuning
+_USUAL = {name: str(value) for name, value in KeyTokenClassifier().get_params().items()}
+_USUAL["ngrams"] = str(KeyTokenClassifier().ngrams[1])
 
 
 def fit(
@@ -41,31 +37,31 @@ def fit(
     text: TextColumn = None,
     label: Annotated[str | None, typer.Option("--label", help="Column with the label; guessed if not given.")] = None,
     ngrams: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Longest n-gram, in words.", show_default=_usual("ngrams"))
+        int | None, typer.Option(min=1, max=1000, help="Longest n-gram, in words.", show_default=_USUAL["ngrams"])
     ] = None,
     counts: Annotated[
         str | None,
-        typer.Option(help="raw, log or binary: the weight of a repeated token.", show_default=_usual("counts")),
+        typer.Option(help="raw, log or binary: the weight of a repeated token.", show_default=_USUAL["counts"]),
     ] = None,
     sink: Annotated[
         float | None,
-        typer.Option(help="Weight of the sink, in mean text lengths; 0 for none.", show_default=_usual("prior__sink")),
+        typer.Option(help="Weight of the sink, in mean text lengths; 0 for none.", show_default=_USUAL["prior__sink"]),
     ] = None,
     ratio: Annotated[
-        float | None, typer.Option(help="Larger: trust the plain counts more.", show_default=_usual("prior__ratio"))
+        float | None, typer.Option(help="Larger: trust the plain counts more.", show_default=_USUAL["prior__ratio"])
     ] = None,
     spread: Annotated[
-        float | None, typer.Option(help="Larger: fit the training texts closer.", show_default=_usual("prior__spread"))
+        float | None, typer.Option(help="Larger: fit the training texts closer.", show_default=_USUAL["prior__spread"])
     ] = None,
     attention_penalty: Annotated[
         float | None,
         typer.Option(
-            help="Larger: attention stays closer to its prior.", show_default=_usual("prior__attention_penalty")
+            help="Larger: attention stays closer to its prior.", show_default=_USUAL["prior__attention_penalty"]
         ),
     ] = None,
     brevity: Annotated[
         float | None,
-        typer.Option(help="0 to 1. Larger: fewer tokens decide, less accurate.", show_default=_usual("brevity")),
+        typer.Option(help="0 to 1. Larger: fewer tokens decide, less accurate.", show_default=_USUAL["brevity"]),
     ] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Keep the most frequent tokens only.")] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Give every class the same total weight.")] = False,

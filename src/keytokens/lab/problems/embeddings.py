@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.threads import one_blas_thread
-from ...model.attention import Gradient, Parameters
+from ...model.attention import Gradient, Parameters, evaluate
 from ...model.blocks import Float
-from ...model.prior import PriorOptions, curvature_of, prior_of
+from ...model.losses import loss_for
+from ...model.prior import PriorOptions, curvature_of, prior_of, statistics
 from ...training.fit import Trained, TrainingSet, Watch
 from ...training.lbfgs import LBFGS
 from ...training.loop import run
@@ -44,7 +45,7 @@ def fit_embeddings(
     sum_i loss_i + |E - E_1|^2 / 2 + (n / 10) (|p - p_0|^2 + |v - v_0|^2) / 2: p and v are shared by all n documents,
     so what holds them back grows with n (without it they take over and the test accuracy falls).
     """
-    seen = data.statistics()
+    seen, loss = data.sum(statistics, data.n_classes), loss_for(data.n_classes)
     prior = prior_of(seen, options, data.sizes)
     V, m = prior.mean.shape
     dtype = prior.mean.dtype
@@ -60,7 +61,7 @@ def fit_embeddings(
         return Parameters(E @ p, v @ E.T, c, c0, prior.log_sink)
 
     with one_blas_thread():
-        step, _, _ = pull_back(data.evaluate(parameters(E0, p0, v0, c0)), E0, p0, v0)
+        step, _, _ = pull_back(data.sum(evaluate, loss, parameters(E0, p0, v0, c0)), E0, p0, v0)
         moved = v0 @ step.T
         size = float(np.sqrt((moved**2 @ df).mean() / max(float(df.sum()), 1e-12)))
         E1 = E0 - dtype.type(options.ratio * unit / size if size > 0 else 0.0) * step
@@ -72,7 +73,7 @@ def fit_embeddings(
 
         def objective(theta: Float) -> tuple[float, Float]:
             E, p, v, c = unpack(theta)
-            part = data.evaluate(parameters(E, p, v, c))
+            part = data.sum(evaluate, loss, parameters(E, p, v, c))
             away = theta - first
             pull = away.copy()
             pull[V * dim :] *= hold
