@@ -353,11 +353,13 @@ def test_workers_are_killed(small_blocks, monkeypatch):
         assert upper.values_.tobytes() == local.values_.tobytes()
         # with all of them gone there is nothing to go on with; the one that was killed may still be coming back
         client.wait_for_workers(2)
+        monkeypatch.setattr(cluster_module, "_LOOK", 0.4)
         with (
-            killing(list(client.run(os.getpid).values())),
+            killing(list(client.run(os.getpid).values())) as values,
             pytest.raises(KeyTokensError, match=r"^fit: all workers of the cluster were lost at once"),
         ):
             DaskKeyTokenClassifier(**options).fit(*bags(texts, labels, 6))
+        assert len(values) >= 3, "they were killed first"
 
 
 @pytest.mark.parametrize(
