@@ -279,7 +279,7 @@ class AttentionClassifier(Attention):
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, advice)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         weight = class_weighted(self.class_weight, y, weight)
-        self._train(blocks_of(C), classes, codes, weight, signed_=signed)
+        self._train(blocks_of(C, len(classes)), classes, codes, weight, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:
