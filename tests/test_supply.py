@@ -192,18 +192,18 @@ def test_an_audit_that_was_not_made_is_not_clean():
 HEAVY = {"dask", "distributed", "fastapi", "matplotlib", "starlette", "uvicorn"}
 
 
-@pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("import keytokens", HEAVY | {"numpy", "pandas", "pyarrow", "rich", "scipy", "sklearn", "tqdm", "typer"}),
-        ("import keytokens; keytokens.load", HEAVY | {"typer"}),
-        ("import keytokens; keytokens.KeyTokenClassifier", HEAVY | {"torch", "typer"}),
-        ("import keytokens; keytokens.BagClassifier; keytokens.autotune", HEAVY | {"typer"}),
-        ("import keytokens.app.cli.app", HEAVY),
-    ],
-)
-def test_imports_bring_no_pictures_and_no_web(code, absent):
-    shown = subprocess.run(
-        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], capture_output=True, text=True, check=True
-    )
-    assert not absent & set(shown.stdout.split())
+IMPORTS = [
+    ("import keytokens", HEAVY | {"numpy", "pandas", "pyarrow", "rich", "scipy", "sklearn", "tqdm", "typer"}),
+    ("import keytokens; keytokens.load", HEAVY | {"typer"}),
+    ("import keytokens; keytokens.KeyTokenClassifier", HEAVY | {"torch", "typer"}),
+    ("import keytokens; keytokens.BagClassifier; keytokens.autotune", HEAVY | {"typer"}),
+    ("import keytokens.app.cli.app", HEAVY),
+]
+
+
+def test_imports_bring_no_pictures_and_no_web():
+    """One after the other in one process: what one of them brings, the next one has too."""
+    code = "".join(f"{code}; print(*sys.modules)\n" for code, _ in IMPORTS)
+    shown = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, check=True)
+    for (code, absent), modules in zip(IMPORTS, shown.stdout.splitlines(), strict=True):
+        assert not absent & set(modules.split()), code

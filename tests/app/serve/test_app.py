@@ -98,8 +98,8 @@ def test_cancel_and_queue(tmp_path):
         until(lambda: not any(path.name.startswith(".") for path in (tmp_path / "models").iterdir()))
 
 
-def test_remove(server):
-    id = server.train(title="short life")["model"]
+def test_remove(server, model):
+    id = take_in(server.store, model)
     assert server.ask("DELETE", f"/api/models/{id}").status == 204
     assert server.get(f"/api/models/{id}").status == 404
     assert server.post(f"/api/models/{id}/predict", {"texts": []}).status == 404
