@@ -193,18 +193,18 @@ HEAVY = {"dask", "distributed", "fastapi", "matplotlib", "starlette", "uvicorn"}
 PROVING = {"keytokens.explain", "keytokens.proof"}  # loaded with the first explanation
 
 
-@pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("import keytokens", HEAVY | {"numpy", "pandas", "pyarrow", "rich", "scipy", "sklearn", "tqdm", "typer"}),
-        ("import keytokens; keytokens.load", HEAVY | {"typer"}),
-        ("import keytokens; keytokens.KeyTokenClassifier", HEAVY | PROVING | {"torch", "typer"}),
-        ("import keytokens; keytokens.BagClassifier; keytokens.autotune", HEAVY | {"typer"}),
-        ("import keytokens.app.cli.app", HEAVY),
-    ],
-)
-def test_imports_bring_no_more_than_is_needed(code, absent):
-    shown = subprocess.run(
-        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], capture_output=True, text=True, check=True
-    )
-    assert not absent & set(shown.stdout.split())
+IMPORTS = [
+    ("import keytokens", HEAVY | {"numpy", "pandas", "pyarrow", "rich", "scipy", "sklearn", "tqdm", "typer"}),
+    ("import keytokens; keytokens.load", HEAVY | {"typer"}),
+    ("import keytokens; keytokens.KeyTokenClassifier", HEAVY | PROVING | {"torch", "typer"}),
+    ("import keytokens; keytokens.BagClassifier; keytokens.autotune", HEAVY | {"typer"}),
+    ("import keytokens.app.cli.app", HEAVY),
+]
+
+
+def test_imports_bring_no_pictures_and_no_web():
+    """One after the other in one process: what one of them brings, the next one has too."""
+    code = "".join(f"{code}; print(*sys.modules)\n" for code, _ in IMPORTS)
+    shown = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, check=True)
+    for (code, absent), modules in zip(IMPORTS, shown.stdout.splitlines(), strict=True):
+        assert not absent & set(modules.split()), code

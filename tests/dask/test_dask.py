@@ -55,6 +55,7 @@ HERE: dict[str, Any] = {
     "worker_dashboard_address": None,
     "threads_per_worker": 1,
 }
+FEW = 6  # steps, where what goes in or comes out is tested, and not how a fit goes on
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +169,8 @@ def test_orders_beyond_the_longest_text_are_not_asked_for(client, monkeypatch):
     merged, exchange = [], Workers.exchange
     monkeypatch.setattr(Workers, "exchange", lambda *given: merged.append(given) or exchange(*given))
     same(
-        DaskKeyTokenClassifier(ngrams=(1, 900)).fit(texts, labels),
-        KeyTokenClassifier(ngrams=(1, 900)).fit(texts, labels),
+        DaskKeyTokenClassifier(ngrams=(1, 900), max_iter=FEW).fit(texts, labels),
+        KeyTokenClassifier(ngrams=(1, 900), max_iter=FEW).fit(texts, labels),
     )
     assert len(merged) == 5  # the last one finds nothing
 
@@ -177,9 +178,9 @@ def test_orders_beyond_the_longest_text_are_not_asked_for(client, monkeypatch):
 def test_weights(client, small_blocks):
     texts, labels = reviews(120)
     weight = np.random.RandomState(0).gamma(2.0, size=120)
-    local = KeyTokenClassifier(class_weight="balanced").fit(texts, labels, weight)
+    local = KeyTokenClassifier(class_weight="balanced", max_iter=FEW).fit(texts, labels, weight)
     for given_weight in (weight, dask.array.from_array(weight, chunks=50)):
-        ours = DaskKeyTokenClassifier(class_weight="balanced").fit(*bags(texts, labels, 3), given_weight)
+        ours = DaskKeyTokenClassifier(class_weight="balanced", max_iter=FEW).fit(*bags(texts, labels, 3), given_weight)
         same(ours, local)
 
 
@@ -205,8 +206,8 @@ def collections(client: Client, texts: list[str], labels: list[str]) -> dict[str
 def test_every_collection(client, small_blocks, kind):
     texts, labels = reviews(90)
     X, y = collections(client, texts, labels)[kind]
-    local = KeyTokenClassifier().fit(texts, labels)
-    ours = DaskKeyTokenClassifier().fit(X, y)
+    local = KeyTokenClassifier(max_iter=FEW).fit(texts, labels)
+    ours = DaskKeyTokenClassifier(max_iter=FEW).fit(X, y)
     same(ours, local)
     assert np.array_equal(np.asarray(ours.predict_proba(X)), local.predict_proba(texts))
 
@@ -215,14 +216,14 @@ def test_frames(client):
     pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     texts, labels = reviews(90)
     frame = frames.from_pandas(pandas.DataFrame({"text": texts, "label": labels}), npartitions=4)
-    local = KeyTokenClassifier().fit(texts, labels)
-    same(DaskKeyTokenClassifier().fit(frame["text"], frame["label"]), local)
-    ours = DaskKeyTokenClassifier().fit(frame[["text"]], frame["label"])
+    local = KeyTokenClassifier(max_iter=FEW).fit(texts, labels)
+    same(DaskKeyTokenClassifier(max_iter=FEW).fit(frame["text"], frame["label"]), local)
+    ours = DaskKeyTokenClassifier(max_iter=FEW).fit(frame[["text"]], frame["label"])
     same(ours, local)
     assert ours.predict(frame["text"]).compute().tolist() == local.predict(texts).tolist()
     here = pandas.DataFrame({"text": texts, "label": labels})
-    same(DaskKeyTokenClassifier().fit(here[["text"]], here[["label"]]), local)
-    same(DaskKeyTokenClassifier().fit(frame[["text"]], frame[["label"]]), local)
+    same(DaskKeyTokenClassifier(max_iter=FEW).fit(here[["text"]], here[["label"]]), local)
+    same(DaskKeyTokenClassifier(max_iter=FEW).fit(frame[["text"]], frame[["label"]]), local)
     with pytest.raises(InputError, match=r"^fit: `labels` must be one column; saw the columns 'text', 'label'"):
         ours.fit(texts, here)
     with pytest.raises(InputError, match=r"^fit: `texts` must be a series, or a frame of one column; saw \['text'"):
@@ -353,11 +354,13 @@ def test_workers_are_killed(small_blocks, monkeypatch):
         assert upper.values_.tobytes() == local.values_.tobytes()
         # with all of them gone there is nothing to go on with; the one that was killed may still be coming back
         client.wait_for_workers(2)
+        monkeypatch.setattr(cluster_module, "_LOOK", 0.4)
         with (
-            killing(list(client.run(os.getpid).values())),
+            killing(list(client.run(os.getpid).values())) as values,
             pytest.raises(KeyTokensError, match=r"^fit: all workers of the cluster were lost at once"),
         ):
             DaskKeyTokenClassifier(**options).fit(*bags(texts, labels, 6))
+        assert len(values) >= 3, "they were killed first"
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ class Block:
 
     def times(self, X: Float, threads: Pool) -> Float:
         """C X: (tokens, columns) to (documents, columns)."""
-        found = np.empty((len(self), X.shape[1]), self.dtype)
+        found = np.empty((len(self), X.shape[1]), self.tokens.dtype)
         for at in range(0, X.shape[1], _COLUMNS):
             found[:, at : at + _COLUMNS] = self._times(X[:, at : at + _COLUMNS], threads)
         return found

@@ -156,8 +156,8 @@ def test_ctrl_c_while_modules_load(way, module):
 
 def test_ctrl_c_during_training_leaves_the_old_model(here):
     """A real process, a real signal, at several moments."""
-    texts, labels = reviews(30_000, words=40)
-    write_table("large.csv", {"text": texts, "label": labels})
+    texts, labels = reviews(300, words=40)
+    write_table("large.csv", {"text": texts * 100, "label": labels * 100})
     command = [sys.executable, "-m", "keytokens", "fit", "large.csv", "-o", "model"]
     before = kt.load("model").predict_proba(["great dull film"]).tolist()
     for wait in (0.5, 1.0, 1.5):

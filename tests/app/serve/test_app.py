@@ -14,6 +14,7 @@ import pytest
 
 from keytokens import load
 from keytokens.app.serve import Limits
+from keytokens.app.serve.models import take_in
 
 from .conftest import serving, table, until
 
@@ -97,8 +98,8 @@ def test_cancel_and_queue(tmp_path):
         until(lambda: not any(path.name.startswith(".") for path in (tmp_path / "models").iterdir()))
 
 
-def test_remove(server):
-    id = server.train(title="short life")["model"]
+def test_remove(server, model):
+    id = take_in(server.store, model)
     assert server.ask("DELETE", f"/api/models/{id}").status == 204
     assert server.get(f"/api/models/{id}").status == 404
     assert server.post(f"/api/models/{id}/predict", {"texts": []}).status == 404
@@ -158,10 +159,10 @@ def test_openapi_describes_the_routes(server):
     assert not any(path.startswith("/models") for path in described["paths"])
 
 
-def test_killed_during_training(tmp_path):
+def test_killed_during_training(tmp_path, model):
     """SIGKILL: finished models stay, the run is interrupted, no process is left, and the server starts again."""
     with serving(tmp_path) as client:
-        kept = client.train(title="kept")["model"]
+        kept = take_in(client.store, model)
     code = "import sys; from keytokens.app.cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "serve", "--port", "0", "--store", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from keytokens.app.serve import Limits
 from keytokens.app.serve.runs import Runs
-from keytokens.app.serve.worker import build_model
+from keytokens.app.serve.training import build_model
 
 from . import test_faults
 from .conftest import table
