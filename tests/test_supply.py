@@ -195,8 +195,8 @@ PROVING = {"keytokens.explain", "keytokens.proof"}  # loaded with the first expl
 
 IMPORTS = [
     ("import keytokens", HEAVY | {"numpy", "pandas", "pyarrow", "rich", "scipy", "sklearn", "tqdm", "typer"}),
-    ("import keytokens; keytokens.load", HEAVY | {"typer"}),
     ("import keytokens; keytokens.KeyTokenClassifier", HEAVY | PROVING | {"torch", "typer"}),
+    ("import keytokens; keytokens.load", HEAVY | {"typer"}),
     ("import keytokens; keytokens.BagClassifier; keytokens.autotune", HEAVY | {"typer"}),
     ("import keytokens.app.cli.app", HEAVY),
 ]
