@@ -129,7 +129,7 @@ def measured_constants(documents: int = 50_000) -> Constants:
     columns = (tokens * rng.random(documents * length) ** 6).astype(np.int32)
     pointer = np.arange(0, documents * length + 1, length, dtype=np.int32)
     counts = sparse.csr_matrix((np.ones(len(columns), np.float32), columns, pointer), shape=(documents, tokens))
-    (block,) = blocks_of(counts)
+    (block,) = blocks_of(counts, 2)
     y, weight = np.arange(documents) % 2, np.ones(documents, np.float32)
     zeros = np.zeros(1, np.float32)
     theta = Parameters(np.zeros(tokens, np.float32), np.ones((1, tokens), np.float32), zeros, zeros, 0.0)

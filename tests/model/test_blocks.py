@@ -31,7 +31,7 @@ def several_parts(monkeypatch):
 
 @pytest.mark.parametrize("density", [0.0, 0.05, 0.5, 1.0])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("columns", [1, 3, 7])
+@pytest.mark.parametrize("columns", [1, 3, 7, 150])
 def test_products(shape, density, columns, several_parts):
     C = random_matrix(shape, density)
     dense, block, rng = C.toarray(), Block.of(C), np.random.default_rng(1)
@@ -87,14 +87,15 @@ def test_threads_give_the_same_bits(dtype, columns, several_parts):
 
 
 @pytest.mark.parametrize("n", [99, 100, 101, 350])
-def test_blocks_add_up_to_the_whole(monkeypatch, n):
+@pytest.mark.parametrize("n_classes", [2, 30])
+def test_blocks_add_up_to_the_whole(monkeypatch, n, n_classes):
     C, rng = random_matrix((n, 20)), np.random.default_rng(3)
-    (whole,) = blocks_of(C)
+    (whole,) = blocks_of(C, n_classes)
     monkeypatch.setattr(counts, "BLOCK", 400)
-    blocks = blocks_of(C)
-    assert len(blocks) == round(C.nnz / 400) > 1
+    blocks = blocks_of(C, n_classes)
+    assert len(blocks) == round((C.nnz + n * n_classes) / 400) > 1
     assert sum(len(block) for block in blocks) == n
-    assert max(block.rows.nnz for block in blocks) < 1.2 * 400
+    assert max(block.rows.nnz + len(block) * n_classes for block in blocks) < 1.2 * 400
     assert np.array_equal(sparse.vstack([block.rows for block in blocks]).toarray(), C.toarray())
     X, R = rng.normal(size=(20, 1)), rng.normal(size=(n, 1))
     ends = np.cumsum([len(block) for block in blocks])[:-1]
@@ -105,7 +106,7 @@ def test_blocks_add_up_to_the_whole(monkeypatch, n):
 
 
 def test_a_matrix_without_documents_is_one_block():
-    (block,) = blocks_of(sparse.csr_matrix((0, 3)))
+    (block,) = blocks_of(sparse.csr_matrix((0, 3)), 2)
     assert block.tokens.shape == (3, 0)
 
 

@@ -32,7 +32,7 @@ def problem(K: int, seed: int = 0, n: int = 60, V: int = 10, threads: int = 1, d
     C = rng.poisson(rates).astype(dtype)
     C[1] = 0
     weight = rng.choice([0.5, 1.0, 2.0], n).astype(dtype)
-    return TrainingSet.of(blocks_of(sparse.csr_matrix(C)), y, weight, K, threads)
+    return TrainingSet.of(blocks_of(sparse.csr_matrix(C), K), y, weight, K, threads)
 
 
 def literal_objective(data: TrainingSet, options: PriorOptions, theta: Parameters) -> float:

@@ -38,17 +38,17 @@ class ClusterSet(TrainingSet):
     held: list[Future]
     own_threads: int | None  # None: as many as a worker has
 
-    def means(self, theta: Parameters) -> Float:
-        def once() -> Float:
+    def means(self, theta: Parameters) -> Iterator[Float]:
+        def once() -> list[Float]:
             there = spread(self.cluster, theta)
             found = []
             for number, held in enumerate(self.held):
                 at = number / len(self.held)
                 own = there[self.cluster.number(at)]
                 found.append(self.cluster.run(_means, held, own, self.own_threads, at=at))
-            return np.concatenate(self.cluster.gather(found), axis=1)
+            return [_aligned(each) for each in self.cluster.gather(found)]
 
-        return _again_if_lost(once)
+        return iter(_again_if_lost(once))
 
     def sum(self, of: Callable[..., Any], *given: Any) -> Any:
         """Every worker sums aligned groups of its blocks; these are nodes of the tree that one machine would make."""
@@ -135,7 +135,7 @@ def training_set(
     """The blocks that one machine would cut, each on one worker; their texts may come from several shards."""
     sizes = cluster.gather(cluster.run_each(_sizes, built.rows))
     pointer = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
-    bounds = block_bounds(pointer)
+    bounds = block_bounds(pointer, n_classes)
     n_tokens = len(built.vocabulary)
     narrow = y.astype(np.min_scalar_type(n_classes))
     held: list[Future] = []

@@ -78,10 +78,10 @@ class Filed:
     n_tokens: int
 
     @classmethod
-    def of(cls, built: Built, counts: str, folder: Path) -> Filed:
+    def of(cls, built: Built, counts: str, n_classes: int, folder: Path) -> Filed:
         """Write the counts of texts, weighed, to files in a folder."""
         pointer = np.concatenate([[0], *built.sizes]).cumsum(dtype=np.int64)
-        spans, n_tokens = list(pairwise(block_bounds(pointer))), len(built.vocabulary)
+        spans, n_tokens = list(pairwise(block_bounds(pointer, n_classes))), len(built.vocabulary)
         lengths = int(pointer[-1]), int(pointer[-1]), len(spans) * (n_tokens + 1)
         filed = cls(tuple(map(MappedArray, lengths, _KINDS, [folder] * 3, _FILES)), [], n_tokens)
         for span in spans:
@@ -280,8 +280,8 @@ def gather(
     if not len(built.vocabulary):
         advice = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", advice)
-    filed = Filed.of(built, counts, place.folder)
     classes, y = codes_of("fit_batches", coded, relabel)
+    filed = Filed.of(built, counts, len(classes), place.folder)
     return Gathered(built.vocabulary, filed, classes, y, None if budget is None else budget.dropped)
 
 

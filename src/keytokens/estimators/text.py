@@ -139,7 +139,7 @@ class KeyTokenClassifier(Attention):
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", advice)
         weight = class_weighted(self.class_weight, y, weight)
         del texts, y  # a list and an array of our own
-        documents = blocks_of(counts)
+        documents = blocks_of(counts, len(classes))
         del counts
         data = self._training_set(documents, len(classes), codes, weight, vocabulary.sizes)
         self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)

@@ -363,7 +363,7 @@ class Data:
             return np.tile(share, (len(stage.held), 1))
         weight = class_weighted(model.class_weight, self.labels[stage.train], own)
         counts = weigh(stage.counts[:, columns], model.counts)
-        blocks = blocks_of(counts)
+        blocks = blocks_of(counts, len(self.classes))
         data = model._training_set(blocks, len(self.classes), self.y[stage.train], weight, self.sizes[columns])
         model._learn(data, self.classes)
         return probabilities(scores(weigh(stage.held_counts[:, columns], model.counts), model._theta)).T

@@ -24,7 +24,8 @@ from scipy import sparse
 
 from ..base.threads import Pool, ordered_map
 
-BLOCK = 1 << 24  # entries of a block
+BLOCK = 1 << 24  # entries of a block, and scores of its documents
+_COLUMNS = 64  # at a time: the products of all parts wait to be summed
 _PARTS = 8  # of a block, at most: a constant, whatever the threads
 _PART = 1 << 16  # entries and tokens of a part, at least: less is not worth a thread
 FEW = 4  # columns: up to here a product for each of them takes less time than one with all
@@ -78,6 +79,12 @@ class Block:
 
     def times(self, X: Float, threads: Pool) -> Float:
         """C X: (tokens, columns) to (documents, columns)."""
+        found = np.empty((len(self), X.shape[1]), self.tokens.dtype)
+        for at in range(0, X.shape[1], _COLUMNS):
+            found[:, at : at + _COLUMNS] = self._times(X[:, at : at + _COLUMNS], threads)
+        return found
+
+    def _times(self, X: Float, threads: Pool) -> Float:
         total, *others = ordered_map(lambda part: product(part.rows, X[part.span]), self._parts, threads)
         for other in others:
             total += other
@@ -106,14 +113,18 @@ class Block:
         return parts
 
 
-def blocks_of(counts: sparse.csr_matrix) -> list[Block]:
-    """A matrix in consecutive blocks of documents with about BLOCK entries each."""
-    return [Block.of(_cut(counts, *span)) for span in pairwise(block_bounds(counts.indptr))]
+def blocks_of(counts: sparse.csr_matrix, n_classes: int) -> list[Block]:
+    """A matrix in consecutive blocks of documents; see `block_bounds`."""
+    return [Block.of(_cut(counts, *span)) for span in pairwise(block_bounds(counts.indptr, n_classes))]
 
 
-def block_bounds(pointer: NDArray[np.signedinteger[Any]]) -> list[int]:
-    """Where the blocks of documents with this pointer begin, and the number of documents; one block at least."""
-    bounds = _bounds(pointer, max(1, round(int(pointer[-1]) / BLOCK)))
+def block_bounds(pointer: NDArray[np.signedinteger[Any]], n_classes: int) -> list[int]:
+    """Where the blocks of documents with this pointer begin, and the number of documents; one block at least.
+
+    A block has about BLOCK entries and scores: training holds several numbers for each document and class.
+    """
+    work = pointer + np.arange(len(pointer), dtype=np.int64) * n_classes
+    bounds = _bounds(work, max(1, round(int(work[-1]) / BLOCK)))
     return bounds if len(bounds) > 1 else [0, 0]
 
 

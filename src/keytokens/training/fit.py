@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -56,13 +56,11 @@ class TrainingSet:
         total = self.sum(total_attention, theta)
         return total / sum(float(w.sum(dtype=np.float64)) for w in self.weights)
 
-    def means(self, theta: Parameters) -> Float:
-        """(m + 1, n): see `means_of`."""
-        found = []
+    def means(self, theta: Parameters) -> Iterator[Float]:
+        """(m + 1, n) for each block: see `means_of`."""
         for block in self.blocks:
-            found.append(means_of(block, theta, self.threads))
+            yield means_of(block, theta, self.threads)
             block.done()
-        return np.concatenate(found, axis=1)
 
     def sum(self, of: Callable[..., Part], *given: Any) -> Part:
         """of(block, y, weight, *given, threads) summed over the blocks."""
@@ -169,33 +167,41 @@ def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) 
     stays.
     """
     values = contributing_values(theta)
-    weight = np.concatenate(data.weights).astype(np.float64)
 
     def size_of(means: Iterable[Float]) -> float:
-        """A row at a time in double precision: the rows may be as many as the classes, for each of the documents."""
-        return sum(float(np.dot(np.square(row, dtype=np.float64), weight)) for row in means)
+        return sum(
+            float(np.square(own[:-1], dtype=np.float64).sum(axis=0) @ weight)
+            for own, weight in zip(means, data.weights, strict=True)
+        )
 
-    before = size_of(data.means(replace(theta, B=values))[:-1])
+    before = size_of(data.means(replace(theta, B=values)))
     values *= kept_shares(theta.a, values, df, threshold)
-    *rest, sink = data.means(replace(theta, B=values))
-    after = size_of(rest)
+    means = list(data.means(replace(theta, B=values)))
+    after = size_of(means)
     stretch = float(np.sqrt(before / after)) if after > 0 else 1.0
     c: Float = theta.c.astype(np.float64)
     if theta.has_sink:
-        c = _best_intercept(data, stretch * np.array(rest, np.float64), sink.astype(np.float64), weight, c)
+        c = _best_intercept(data, means, stretch, c)
     c = (c - c.mean() if len(c) > 1 else c).astype(theta.c.dtype)
     values *= values.dtype.type(stretch)
     values -= c[:, None]
     return replace(theta, B=values, c=c)
 
 
-def _best_intercept(data: TrainingSet, rest: Float, sink: Float, weight: Float, start: Float) -> Float:
-    """The c with the least loss of rest + c sink, `sink` being the sink's share of each document's attention."""
-    loss, y = loss_for(data.n_classes), np.concatenate(data.y)
+def _best_intercept(data: TrainingSet, means: list[Float], stretch: float, start: Float) -> Float:
+    """The c with the least loss of stretch M + c sink, M and the sink's share of attention being the means."""
+    loss = loss_for(data.n_classes)
 
     def objective(c: Float) -> tuple[float, Float]:
-        F = rest + c[:, None] * sink
-        return float(np.dot(loss.value(F, y), weight)), loss.slope(F, y) @ (sink * weight)
+        value, slope = 0.0, np.zeros_like(c)
+        for own, y, weight in zip(means, data.y, data.weights, strict=True):
+            F = own[:-1].astype(np.float64)
+            F *= stretch
+            F += c[:, None] * own[-1]
+            value += float(loss.value(F, y) @ weight)
+            slope += loss.slope(F, y) @ (own[-1] * weight.astype(np.float64))
+        return value, slope
 
-    bend = max(float(np.dot(sink**2, weight)) / 4, 1e-12)
+    squares = sum(float(np.square(own[-1], dtype=np.float64) @ w) for own, w in zip(means, data.weights, strict=True))
+    bend = max(squares / 4, 1e-12)
     return run(LBFGS(objective, np.full_like(start, 1 / bend), tolerance=1e-10), start, 100).state.theta

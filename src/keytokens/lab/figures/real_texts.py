@@ -180,7 +180,7 @@ def compute_training(small: bool) -> Tables:
         texts, labels = texts[:3000], labels[:3000]
     data, _, counts = documents_of(texts, labels, 10_000)
     y = (data.labels > 0).astype(np.intp)
-    training = TrainingSet.of(blocks_of(counts.astype(np.float32)), y, np.ones(len(y), np.float32), 2, 2)
+    training = TrainingSet.of(blocks_of(counts.astype(np.float32), 2), y, np.ones(len(y), np.float32), 2, 2)
     V, watched = data.V, counts[:WATCHED]
     rows: list[dict[str, float]] = []
 
