@@ -274,9 +274,8 @@ class AttentionClassifier(Attention):
             raise refusal("AttentionClassifier.fit", "y", "have at least two classes", seen, advice)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         weight = class_weighted(self.class_weight, y, weight)
-        self._learn(
-            self._training_set(blocks_of(C, len(classes)), len(classes), codes, weight), classes, signed_=signed
-        )
+        data = self._training_set(blocks_of(C, len(classes)), len(classes), codes, weight)
+        self._learn(data, classes, signed_=signed)
         return self
 
     def _counts(self, X: Any, signed: bool) -> sparse.csr_matrix:
