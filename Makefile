@@ -22,6 +22,9 @@ QUICK := build/bench-quick
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
+# The tests start many processes, which need not compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: verify mutants fuzz crash demo test lint types format coverage bench bench-quick bench-margins figures clean check-python
 .PHONY: test-lowest audit wheel wheel-quick changes release-notes docs
 
