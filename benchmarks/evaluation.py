@@ -5,7 +5,7 @@ can be faster than reading its arrays once: the entries and the token of each. T
 these arrays, in the same number of threads, takes. `results/evaluation.csv` has a line for each round.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,18 +28,19 @@ PIECES = 8  # of an array that threads read
 
 @contextmanager
 def overheard() -> Iterator[list[tuple[TrainingSet, Parameters]]]:
-    """What `TrainingSet.evaluate` is asked for meanwhile."""
-    original, calls = TrainingSet.evaluate, []
+    """Whose loss is asked for meanwhile, and where."""
+    original, calls = TrainingSet.sum, []
 
-    def listening(data: TrainingSet, theta: Parameters):
-        calls.append((data, theta))
-        return original(data, theta)
+    def listening(data: TrainingSet, of: Callable, *given):
+        if of is evaluate:
+            calls.append((data, given[-1]))
+        return original(data, of, *given)
 
-    TrainingSet.evaluate = listening
+    TrainingSet.sum = listening
     try:
         yield calls
     finally:
-        TrainingSet.evaluate = original
+        TrainingSet.sum = original
 
 
 def arrays(data: TrainingSet, products: int) -> list[np.ndarray]:

@@ -22,7 +22,7 @@ from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.attention import Gradient, Parameters, evaluate
 from keytokens.model.blocks import Block
 from keytokens.model.losses import CrossEntropy, Logistic, loss_for
-from keytokens.model.prior import PriorOptions, prior_of
+from keytokens.model.prior import PriorOptions, prior_of, statistics
 
 from ...model.reference import random_counts
 from ...training.test_fit import PLAIN, check_gradient, check_learned, objective_of, problem
@@ -128,11 +128,11 @@ def test_the_objective_of_the_embeddings(monkeypatch, K):
     E, p, v, c = np.split(point, np.cumsum([V * dim, dim, m * dim]))
     away = np.split(point - start, np.cumsum([V * dim, dim, m * dim]))
     E, v = E.reshape(V, dim), v.reshape(m, dim)
-    prior = prior_of(data.statistics(), PLAIN)
+    prior = prior_of(data.sum(statistics, K), PLAIN)
     theta = Parameters(E @ p, v @ E.T, c, c, prior.log_sink)
     held = 0.1 * data.weights[0].sum()
     pull = 0.5 * (away[0] @ away[0]) + 0.5 * held * (away[1] @ away[1] + away[2] @ away[2])
-    assert objective(point)[0] == pytest.approx(data.evaluate(theta).loss + pull, rel=1e-12)
+    assert objective(point)[0] == pytest.approx(data.sum(evaluate, loss_for(K), theta).loss + pull, rel=1e-12)
     check_gradient(objective, point)
 
 
@@ -148,11 +148,12 @@ def test_the_first_step_of_the_embeddings(monkeypatch, K):
     E0, p0, v0, c0 = np.split(starts[0.0], np.cumsum([V * dim, dim, m * dim]))
     E0, v0 = E0.reshape(V, dim), v0.reshape(m, dim)
     moved = (starts[1.5] - starts[0.0])[: V * dim].reshape(V, dim)
-    prior = prior_of(data.statistics(), PLAIN)
-    dE, _, _ = pull_back(data.evaluate(Parameters(E0 @ p0, v0 @ E0.T, c0, c0, prior.log_sink)), E0, p0, v0)
+    prior = prior_of(data.sum(statistics, K), PLAIN)
+    theta = Parameters(E0 @ p0, v0 @ E0.T, c0, c0, prior.log_sink)
+    dE, _, _ = pull_back(data.sum(evaluate, loss_for(K), theta), E0, p0, v0)
     cosine = -(moved * dE).sum() / np.sqrt((moved**2).sum() * (dE**2).sum())
     assert cosine == pytest.approx(1, abs=1e-12)
-    df = data.statistics().presence.sum(axis=1)
+    df = data.sum(statistics, K).presence.sum(axis=1)
     size = np.sqrt(((v0 @ moved.T) ** 2 @ df).mean() / df.sum())
     unit = np.sqrt((df @ prior.width**2).mean() / df.sum())
     assert size == pytest.approx(1.5 * unit, rel=1e-10)
