@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reliability.md").read_text("utf-8")
-ROWS = [line for line in PAGE.split("## How")[0].splitlines() if line.startswith("| ")][1:]
+ROWS = [line for line in PAGE.split("### What threads share")[0].splitlines() if line.startswith("| ")][1:]
 
 
 def test_every_promise_has_a_test():

@@ -93,9 +93,9 @@ def test_blocks_add_up_to_the_whole(monkeypatch, n, n_classes):
     (whole,) = blocks_of(C, n_classes)
     monkeypatch.setattr(counts, "BLOCK", 400)
     blocks = blocks_of(C, n_classes)
-    assert len(blocks) == round((C.nnz + n * n_classes) / 400) > 1
+    assert len(blocks) == round((C.nnz + n * (n_classes + 8)) / 400) > 1
     assert sum(len(block) for block in blocks) == n
-    assert max(block.rows.nnz + len(block) * n_classes for block in blocks) < 1.2 * 400
+    assert max(block.rows.nnz + len(block) * (n_classes + 8) for block in blocks) < 1.2 * 400
     assert np.array_equal(sparse.vstack([block.rows for block in blocks]).toarray(), C.toarray())
     X, R = rng.normal(size=(20, 1)), rng.normal(size=(n, 1))
     ends = np.cumsum([len(block) for block in blocks])[:-1]

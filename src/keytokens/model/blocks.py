@@ -24,7 +24,8 @@ from scipy import sparse
 
 from ..base.threads import Pool, ordered_map
 
-BLOCK = 1 << 24  # entries of a block, and scores of its documents
+BLOCK = 1 << 24  # entries of a block, and numbers of its documents
+_DOCUMENT = 8  # numbers that training holds of a document besides its scores
 _COLUMNS = 64  # at a time: the products of all parts wait to be summed
 _PARTS = 8  # of a block, at most: a constant, whatever the threads
 _PART = 1 << 16  # entries and tokens of a part, at least: less is not worth a thread
@@ -121,9 +122,9 @@ def blocks_of(counts: sparse.csr_matrix, n_classes: int) -> list[Block]:
 def block_bounds(pointer: NDArray[np.signedinteger[Any]], n_classes: int) -> list[int]:
     """Where the blocks of documents with this pointer begin, and the number of documents; one block at least.
 
-    A block has about BLOCK entries and scores: training holds several numbers for each document and class.
+    A block has about BLOCK entries, scores and other numbers of its documents, of which training holds several.
     """
-    work = pointer + np.arange(len(pointer), dtype=np.int64) * n_classes
+    work = pointer + np.arange(len(pointer), dtype=np.int64) * (n_classes + _DOCUMENT)
     bounds = _bounds(work, max(1, round(int(work[-1]) / BLOCK)))
     return bounds if len(bounds) > 1 else [0, 0]
 
