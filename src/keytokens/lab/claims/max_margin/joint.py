@@ -365,7 +365,7 @@ def _all_on_margin(one: JointLimit) -> bool | None:
 
 
 def _established(one: JointLimit) -> bool | None:
-    """Assumption C on the supporting inputs; a weight that the linear programme cannot tell from 0 decides nothing."""
+    """Assumption C on the supporting inputs; a weight that the linear program cannot tell from 0 decides nothing."""
     return True if one.nu > 1e-6 * one.margin else None
 
 
@@ -484,7 +484,7 @@ def _signed_margin(one: Signed) -> float:
     "(1 - s_i).",
     source=f"{OURS}, Assumption C",
     hypotheses=(_SHORT,),
-    tolerance=1e-7,  # the weights come from a linear programme that is solved to this
+    tolerance=1e-7,  # the weights come from a linear program that is solved to this
     draw=lambda rng: _trained(rng, off=bool(rng.integers(2))),
     seeds=40,
     known=(partial(_figure, (0.5, 1.0)), partial(_figure, (0.5, 1.5))),

@@ -146,7 +146,8 @@ export function fewestKept(one) {
   return { size: k, tight: near(total(k), one.against) || (k > 0 && near(total(k - 1), one.against)) };
 }
 
-/** First m >= 1 for which the label loses without its m largest supporters: a sum of what is left, no difference. */
+// The votes that remain are summed: a difference would lose digits.
+/** First m >= 1 for which the label loses without its m largest supporters. */
 export function fewestDeleted(one) {
   const total = (m) => fsum([one.given, ...one.support.slice(m)]);
   const loses = (m) => !beats(total(m), one.against, one.strict);
