@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,8 +27,11 @@ from ..text.vocabulary import Vocabulary
 from ..text.words import blocks
 from ..training.weights import class_weighted
 from .attention import Attention, Exact
+from .crossfit import Parts, cross_fit, remembered
+from .evaluation import Evaluation, evaluate, stored
 from .locate import explain_texts, predicted, read_together
 from .prior import Prior
+from .unseen import Unseen
 
 if TYPE_CHECKING:  # loaded by the methods that need them: a model that only predicts does not wait for them
     from ..explain.text import Explanation, KeyToken
@@ -46,6 +50,10 @@ class KeyTokenClassifier(Attention):
         In what share of the texts it may occur at most.
     max_tokens : int or None
         Keep the most frequent ones only.
+    cross_fit : int
+        So many folds: for each of them a model is fitted to the others and asked about it. The model then keeps an
+        honest score (see `evaluate`), and its probabilities are calibrated on these answers. 0 leaves it out, and the
+        probabilities of the two differ.
 
     The others are those of `AttentionClassifier`.
 
@@ -64,6 +72,7 @@ class KeyTokenClassifier(Attention):
 
     vocabulary_: Vocabulary
     dropped_: dict[str, Any] | None = None  # on the class for models whose fit knows of no budget
+    unseen_: Unseen | None = None
 
     def __init__(
         self,
@@ -80,7 +89,9 @@ class KeyTokenClassifier(Attention):
         max_iter: int = 100,
         verbose: int = 0,
         prior: Prior | None = None,
+        cross_fit: int = 0,
     ) -> None:
+        self.cross_fit = cross_fit
         self.ngrams = ngrams
         self.min_df = min_df
         self.max_df = max_df
@@ -106,6 +117,9 @@ class KeyTokenClassifier(Attention):
     def check_options(self) -> None:
         """Refuse options that break a rule, as `fit` does before it begins."""
         super().check_options()
+        check_number(type(self).__name__, "cross_fit", self.cross_fit, 0, whole=True)
+        if self.cross_fit == 1:
+            raise refusal(type(self).__name__, "cross_fit", "be 0, or 2 folds or more", 1)
         self._limits()
 
     def _limits(self) -> Limits:
@@ -131,6 +145,7 @@ class KeyTokenClassifier(Attention):
         y = check_labels("fit", labels, len(texts))
         weight = self._sample_weight(sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
+        unseen = self._out_of_fold(texts, y, weight, classes) if self.cross_fit else remembered(texts, len(classes))
         built = build(texts, self._limits(), Threads(self._threads))
         vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
         del built
@@ -143,7 +158,45 @@ class KeyTokenClassifier(Attention):
         del counts
         data = self._training_set(documents, len(classes), codes, weight, vocabulary.sizes)
         self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)
+        self.keep(unseen)
         return self
+
+    def _out_of_fold(self, texts: list[str], y: NDArray[Any], weight: Float, classes: NDArray[Any]) -> Unseen:
+        def fit(rows: NDArray[np.intp]) -> KeyTokenClassifier:
+            model = clone(self).set_params(cross_fit=0)
+            return model.fit([texts[row] for row in rows.tolist()], y[rows], weight[rows])
+
+        parts = Parts(self.random_state if isinstance(self.random_state, int) else 0, folds=self.cross_fit)
+        return cross_fit(texts, y.tolist(), parts, fit).unseen(classes.tolist()).calibrated()
+
+    def keep(self, unseen: Unseen) -> None:
+        """Keep the answers of models that had not seen the texts, and calibrate the probabilities as they are.
+
+        All scores are multiplied by one number: no label changes, and no minimum set.
+        """
+        scale = np.float32(unseen.scale)
+        if scale != 1:
+            for name in ("values_", "intercept_", "empty_"):
+                setattr(self, name, getattr(self, name) * scale)
+            self._exact = Exact(self._present())
+        self.unseen_ = unseen
+
+    @property
+    def calibrated_(self) -> bool:
+        """Whether the probabilities were calibrated on answers to texts that their models had not seen."""
+        return self.unseen_ is not None and len(self.unseen_) > 0
+
+    def evaluate(self, texts: Iterable[str] | None = None, labels: Iterable[Any] | None = None) -> Evaluation | None:
+        """How good the model is: on these texts, or as it has kept it from its own training (None: it kept nothing).
+
+        Texts of the training are recognised. What counts for them is what models without them have said, if
+        `cross_fit` was used; otherwise the evaluation's kind is "seen in training".
+        """
+        check_is_fitted(self)
+        if texts is None or labels is None:
+            return stored(self)
+        listed = check_texts("evaluate", texts)
+        return evaluate(self, listed, check_truth("evaluate", labels, len(listed), self.classes_))
 
     def fit_batches(
         self,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .overview import Judged
+from ...estimators.evaluation import KINDS, Evaluation
+from ...explain.format import label_name
 from .pack import pack
 
 AVERAGE = 1_500  # characters a text may have on average before fewer texts are taken
@@ -22,13 +23,13 @@ class Chosen:
     why: str
 
 
-def choose(texts: Sequence[str], judged: Judged, most: int) -> Chosen:
+def choose(texts: Sequence[str], found: Evaluation, most: int) -> Chosen:
     """All texts if they fit; else wrong ones (the surest first), unsure ones, and others drawn by lot."""
     n, room = len(texts), AVERAGE * most
     if n <= most and sum(map(len, texts)) <= room:
         return Chosen(np.arange(n), "All the given texts are in this page.")
-    p = judged.probability
-    wrong = np.flatnonzero(~judged.right)
+    p = found.given.p
+    wrong = np.flatnonzero(found.given.said != found.given.truth)
     groups = {
         "wrong": wrong[np.argsort(-p[wrong], kind="stable")][: most // 2],
         "unsure": np.argsort(p, kind="stable")[: most // 4],
@@ -45,14 +46,16 @@ def choose(texts: Sequence[str], judged: Judged, most: int) -> Chosen:
     return Chosen(np.array(sorted(taken), np.intp), why)
 
 
-def packed_documents(texts: Sequence[str], judged: Judged, chosen: Chosen) -> bytes:
+def packed_documents(texts: Sequence[str], found: Evaluation, chosen: Chosen) -> bytes:
     """The container `documents` of the page; what the model says of each text in full the page computes itself."""
-    rows = chosen.rows
-    facts = {"texts": [texts[row] for row in rows.tolist()], "names": judged.names, "why": chosen.why}
+    rows, names = chosen.rows, [label_name(label) for label in found.names]
+    facts = {"texts": [texts[row] for row in rows.tolist()], "names": names, "why": chosen.why, "kinds": list(KINDS)}
+    answers = found.given.only(rows)
     arrays = {
         "row": rows.astype(np.uint32),
-        "truth": judged.truth[rows],
-        "label": judged.label[rows],
-        "probability": np.asarray(judged.probability[rows], np.float64),
+        "truth": answers.truth.astype(np.int32),
+        "label": answers.said.astype(np.int32),
+        "probability": answers.p.astype(np.float64),
+        "kind": found.kind_of[rows].astype(np.uint8),
     }
     return pack(facts, arrays)

@@ -21,14 +21,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from ...base.files import write_whole
+from ...estimators.evaluation import evaluate, stored
 from ...estimators.text import KeyTokenClassifier
 from ...explain.html import shell, static_text
 from .documents import choose, packed_documents
 from .model import packed_model
-from .overview import Judged, overview
+from .overview import overview
 from .pack import pack
 
 PARTS = ("model", "overview", "documents")
@@ -95,25 +94,35 @@ def explorer_parts(
     texts: Sequence[str] = (),
     labels: Sequence[Any] = (),
     *,
-    scored: NDArray[Any] | None = None,
-    note: str = "",
     most: int = MOST_DOCUMENTS,
     whole_size: int | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The containers of the page by name, and the numbers of its first view; without texts only the model.
+    """The containers of the page by name, and the numbers of its first view.
 
-    `scored` is what the score is of where that differs from what the model says, as the probabilities of a model that
-    had not seen the texts, and `note` then says so on the page.
+    Without texts the score is the one that the model keeps, on the texts that it keeps, if any; `about` is what is
+    known of its training.
     """
-    packed, n_tokens = packed_model(clf, whole_size), len(clf.vocabulary_)
-    if not len(texts):
-        return {"model": packed}, {"title": title, "tokens": n_tokens}
-    classes = clf.classes_.tolist()
-    judged = Judged(classes, labels, clf.predict_proba(texts))
-    chosen = choose(texts, judged, most)
-    score = overview(judged if scored is None else Judged(classes, labels, scored))
-    facts = {**score, "title": title, "note": note, "shown": len(chosen.rows), "tokens": n_tokens}
-    return {"model": packed, "overview": pack(facts), "documents": packed_documents(texts, judged, chosen)}, facts
+    if not len(texts) and clf.unseen_ is not None and clf.unseen_.texts:
+        texts, labels = clf.unseen_.texts, clf.classes_[clf.unseen_.given].tolist()
+    found = evaluate(clf, texts, labels) if len(texts) else stored(clf)
+    facts = {
+        **overview(found),
+        "title": title,
+        "note": "",
+        "texts": len(texts),
+        "shown": 0,
+        "tokens": len(clf.vocabulary_),
+        "tokens_of": whole_size or len(clf.vocabulary_),
+        "left_out": [],
+        "about": {**(about or {}), "calibrated": clf.calibrated_},
+    }
+    parts = {"model": packed_model(clf, whole_size)}
+    if found is not None and len(texts):
+        chosen = choose(texts, found, most)
+        facts["shown"] = len(chosen.rows)
+        parts["documents"] = packed_documents(texts, found, chosen)
+    return {**parts, "overview": pack(facts)}, facts
 
 
 def write_report(
