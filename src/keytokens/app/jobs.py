@@ -1,13 +1,14 @@
-"""One road from a table to a saved model: read, score a held-out share, fit to everything, save.
+"""One road from a table to a saved model: read, ask about texts kept apart, fit to everything, save.
 
 `fit_table` takes it for `keytokens fit`, for the trainings of the server and for the demo. A table that fits into the
 memory is read whole. With a budget of memory, with `resume` and with Dask it is read in batches, as often as needed;
-which rows are held out then depends on their numbers and the seed alone, so the split is the same in every pass. What
-a fit in batches has done lies in `OUTPUT.partial` until the model is saved.
+which texts are kept apart hangs on their hashes and the seed, so it is the same in every pass and in memory. What a fit
+in batches has done lies in `OUTPUT.partial` until the model is saved.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -15,26 +16,34 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
 
 from ..base.checks import check_labels, check_number
 from ..base.errors import InputError
 from ..base.files import check_output, locked, write_whole, writing
 from ..base.threads import cores
-from ..estimators.holdout import HeldOut, Judge, Score, hold_out, is_held_out
+from ..estimators.crossfit import Collector, Parts, cross_fit
+from ..estimators.evaluation import HELD_OUT, OUT_OF_FOLD, Evaluation, stored
 from ..estimators.streaming import Budget, sealed, unsealed
 from ..estimators.text import KeyTokenClassifier
 from ..estimators.tuning import Tuned, autotune
+from ..estimators.unseen import Hashes, Unseen, hashes_of, salt_of
 from ..io.reading import read_batches, read_table, tables_in
 from ..io.sources import check_format
 from ..io.table import Table, Wanted, as_classes, as_numbers, given_labels, labels_of, texts_of
 
-_ANSWERS = 1 << 21  # probabilities that are held at a time: a batch of texts may have thousands of classes
+FOLDS = 5
+SHARE = 0.2  # of the texts, held out where nothing is cross-fitted
 
 
 class Watcher:
@@ -59,6 +68,10 @@ class Watcher:
         """Return the batches, counted on their way if somebody waits."""
         return batches
 
+    def parts(self, of: int) -> AbstractContextManager[Callable[[int, int], None]]:
+        """Return a context with a function that hears how many of so many parts have been asked about."""
+        return nullcontext(lambda done, of: None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitJob:
@@ -71,9 +84,11 @@ class FitJob:
     called: str | None = None  # the name of the table in messages
     text: str | None = None  # column; guessed if not given
     label: str | None = None
-    holdout: float = 0.2  # the share that is held out for the score
+    cross_fit: int | None = None  # folds; by default `FOLDS` where the texts are in memory and no share is held out
+    holdout: float | None = None  # the share that is held out where nothing is cross-fitted
+    keep_hashes: bool = True  # of the texts, in the model
+    keep_texts: bool = False  # that were asked about, in the model
     seed: int = 0
-    spared: int = 0  # so many of the first texts are scored on, but not in the final model
     autotune: float | None = None  # seconds
     max_bytes: int | None = None
     memory: int | None = None  # bytes; the table is then read in batches, as it is with the next two
@@ -85,11 +100,30 @@ class FitJob:
         """Whether the table is never held in memory as a whole."""
         return self.memory is not None or self.resume or self.dask is not None
 
+    @property
+    def folds(self) -> int:
+        """In how many folds the texts are asked about; 0: a share is held out instead."""
+        if self.cross_fit is not None:
+            return self.cross_fit
+        return 0 if self.holdout is not None or self.in_batches or self.autotune is not None else FOLDS
+
+    @property
+    def share(self) -> float:
+        """Of the texts, held out at a time."""
+        return 1 / self.folds if self.folds else SHARE if self.holdout is None else self.holdout
+
+    def parts(self) -> Parts:
+        return Parts(self.seed, self.folds, 0.0 if self.folds else self.share)
+
     def check(self) -> None:
         """Refuse, before the work, what breaks a rule or does not go together."""
         check_format(self.format)
         check_number("fit", "--autotune", self.autotune, 0, above=True, none=True)
         KeyTokenClassifier().set_params(**self.options).check_options()
+        if self.cross_fit == 1:
+            raise InputError("fit: --cross-fit must be 0, or 2 folds or more; saw 1.")
+        if self.folds and self.holdout is not None:
+            raise InputError("fit: --holdout measures where --cross-fit does not; give one of the two.")
         check_output(self.output, "model.json")
         if self.in_batches and self.autotune is not None:
             raise InputError("fit: --autotune needs all texts in memory; leave --memory, --resume and --dask out.")
@@ -105,14 +139,12 @@ class Fit:
     Attributes
     ----------
     model : KeyTokenClassifier
-    score : Score or None
-        None if too few texts could be held out.
-    held : HeldOut or None
-        The texts that were held out, if they are in memory.
+    score : Evaluation or None
+        On texts kept apart; None if no text was, or too few.
     tuned : Tuned or None
     columns : dict
         The names of the columns with texts and labels.
-    texts : sequence of str or None
+    texts, labels : sequence or None
         All of them, if they are in memory.
     n_texts : int
     classes : Counter
@@ -121,10 +153,10 @@ class Fit:
     """
 
     model: KeyTokenClassifier
-    score: Score | None = None
-    held: HeldOut | None = None
+    score: Evaluation | None = None
     tuned: Tuned | None = None
     texts: Sequence[str] | None = None
+    labels: Sequence[Any] | None = None
     n_texts: int = 0
     seconds: dict[str, float]
 
@@ -137,13 +169,30 @@ class Fit:
     def columns(self) -> dict[str, str | None]:
         return {"text": self.wanted.text, "label": self.wanted.label}
 
-    def score_held_out(self) -> Score | None:
-        """Fit a model to all but the held-out share, and score it there."""
+    def ask_apart(self) -> Unseen | None:
+        """Ask about each part of the texts a model that was fitted to the others; None if nothing is kept apart."""
         raise NotImplementedError
 
     def fit_all(self) -> KeyTokenClassifier:
         """Fit a model to everything."""
         raise NotImplementedError
+
+    def finished(self, model: KeyTokenClassifier, unseen: Unseen | None) -> KeyTokenClassifier:
+        """Calibrated on the answers, which it keeps, and not larger than asked."""
+        if unseen is not None:
+            model.keep(unseen)
+        if model.unseen_ is not None and not self.job.keep_hashes:
+            model.unseen_ = model.unseen_.without_hashes()
+        model.about_ = self.about()
+        return self.smaller(model)
+
+    def smaller(self, model: KeyTokenClassifier) -> KeyTokenClassifier:
+        return model if self.job.max_bytes is None else model.compressed(self.job.max_bytes)
+
+    def about(self) -> dict[str, Any]:
+        """What the model remembers of its training."""
+        day = datetime.now(UTC).date().isoformat()
+        return {"texts": self.n_texts, "trained": day, "columns": self.columns}
 
     def tell_columns(self, texts: str) -> None:
         """Tell the watcher which columns were read."""
@@ -155,7 +204,7 @@ class Fit:
         """Everything, as plain data for JSON."""
         model, output = self.model, self.job.output
         return {
-            "score": self.score and asdict(self.score),
+            "score": self.score and self.score.to_dict(),
             "options": model.flat_params(),
             "tuning": self.tuned and self.tuned.record(),
             "columns": self.columns,
@@ -176,7 +225,7 @@ Save = Callable[[KeyTokenClassifier, Path], None]
 
 
 def fit_table(job: FitJob, watch: Watcher | None = None, save: Save = KeyTokenClassifier.save) -> Fit:
-    """Read a table, score a model on a held-out share, fit one to everything, and save it.
+    """Read a table, ask models about texts that they have not seen, fit one to everything, and save it.
 
     Parameters
     ----------
@@ -201,12 +250,13 @@ def fit_table(job: FitJob, watch: Watcher | None = None, save: Save = KeyTokenCl
         fit = _InBatches(job, watch, partial) if job.in_batches else _InMemory(job, watch)
         read = time.perf_counter()
         with watch.stage("scoring"):
-            fit.score = fit.score_held_out()
-        if job.holdout > 0:
-            watch.say("no score: too few texts to hold some out (--holdout)" if fit.score is None else str(fit.score))
+            unseen = fit.ask_apart() if job.share > 0 else None
         scored = time.perf_counter()
         with watch.stage("training"):
-            fit.model = fit.fit_all()
+            fit.model = fit.finished(fit.fit_all(), unseen)
+        fit.score = stored(fit.model)
+        if job.share > 0:
+            watch.say("no score: too few texts to keep some apart" if fit.score is None else str(fit.score))
         fit.seconds = {"read": read - begin, "score": scored - read, "fit": time.perf_counter() - scored}
         with watch.stage("writing"):
             save(fit.model, job.output)
@@ -219,6 +269,7 @@ class _InMemory(Fit):
     """To a table that is read whole, or to texts and labels that are at hand."""
 
     texts: Sequence[str]
+    labels: Sequence[Any]
 
     def __init__(self, job: FitJob, watch: Watcher) -> None:
         super().__init__(job, watch)
@@ -236,24 +287,30 @@ class _InMemory(Fit):
         self.classes = Counter(self.labels)
         watch.classes(self.classes)
 
-    def score_held_out(self) -> Score | None:
-        self.held = hold_out(self.texts, self.labels, self.job.holdout, self.job.seed, self.fit_all)
-        return None if self.held is None else self.held.score
+    def ask_apart(self) -> Unseen:
+        def fit(rows: NDArray[np.intp]) -> KeyTokenClassifier:
+            some = rows.tolist()
+            return self.smaller(self._fit([self.texts[row] for row in some], [self.labels[row] for row in some]))
 
-    def fit_all(self, texts: Sequence[str] | None = None, labels: Sequence[Any] | None = None) -> KeyTokenClassifier:
-        """Fit a model to these texts, or to all; options are searched for with the first ones, and then stay."""
+        parts = self.job.parts()
+        with self.watch.parts(parts.n) as tick:
+            found = cross_fit(self.texts, self.labels, parts, fit, tick, self.job.keep_texts)
+        return found.unseen(sorted(self.classes)).calibrated()
+
+    def fit_all(self) -> KeyTokenClassifier:
+        return self._fit(self.texts, self.labels, self.watch.verbose)
+
+    def _fit(self, texts: Sequence[str], labels: Sequence[Any], verbose: int = 0) -> KeyTokenClassifier:
+        """A model of these texts; options are searched for anew, unless a share was held out: then they stay."""
         job, options = self.job, self.job.options
-        if texts is None or labels is None:
-            texts, labels = self.texts[job.spared :], self.labels[job.spared :]
-        if self.tuned is not None:
+        if self.tuned is not None and not job.folds:
             options = self.tuned.options
         elif job.autotune is not None:
             given: dict[str, Any] = {"fixed": options, "verbose": self.watch.verbose}
             self.tuned = autotune(texts, labels, seconds=job.autotune, max_bytes=job.max_bytes, seed=job.seed, **given)
             self.watch.say(f"tuned: {self.tuned}")
             return self.tuned.model
-        model = KeyTokenClassifier(verbose=self.watch.verbose).set_params(**options).fit(texts, labels)
-        return model if job.max_bytes is None else model.compressed(job.max_bytes)
+        return KeyTokenClassifier(verbose=verbose).set_params(**options).fit(texts, labels)
 
 
 class _InBatches(Fit):
@@ -264,45 +321,63 @@ class _InBatches(Fit):
         assert isinstance(job.data, str)
         self.data, self.partial = job.data, partial
         self.told = False
+        self.seen: Collector | None = None  # what a pass over all texts has remembered
         self.budget = None if job.memory is None else Budget(job.memory, job.options.get("threads") or cores())
         self.identity = self._identity()
         told = {name: value for name, value in job.options.items() if name != "threads"}
-        scored = [job.holdout, job.memory, job.max_bytes, self.identity, told]
-        self.scored_as = json.dumps(scored, default=repr)
+        apart = [job.folds, job.share, job.seed, job.keep_texts]
+        self.asked_as = json.dumps([apart, job.memory, job.max_bytes, self.identity, told], default=repr)
 
-    def score_held_out(self) -> Score | None:
-        """The score that an interrupted run of the same share, data and options has left; else a new one."""
+    def ask_apart(self) -> Unseen | None:
+        """The answers that an interrupted run of the same data and options has left; else new ones."""
         path, job = self.partial / "score.json", self.job
-        score = self._kept_score(path) if job.resume else None
-        if score is None and job.holdout > 0:
-            model = self._fit("score", job.holdout)
-            classes = model.classes_.tolist()
-            judge, some = Judge(classes), max(1, _ANSWERS // len(classes))
-            for texts, labels in self._batches(job.holdout, held=True):
-                for at in range(0, len(texts), some):
-                    judge.add(as_classes(labels[at : at + some], classes), model.predict_proba(texts[at : at + some]))
-            score = judge.score()
-        if score is not None and job.dask is None:
-            write_whole(path, sealed({"of": self.scored_as, "score": asdict(score)}))
-        return score
+        found = self._kept(path) if job.resume else None
+        if found is None:
+            found = self._asked()
+            if found is not None and job.dask is None:
+                arrays = base64.b64encode(save_arrays(found.to_arrays())).decode()
+                classes = list(map(str, sorted(self.classes)))
+                kept = {"of": self.asked_as, "facts": found.facts(), "arrays": arrays, "classes": classes}
+                write_whole(path, sealed(kept))
+        return found
 
-    def _kept_score(self, path: Path) -> Score | None:
+    def _asked(self) -> Unseen | None:
+        parts, collector = self.job.parts(), None
+        with self.watch.parts(parts.n) as tick:
+            for part in range(parts.n):
+                model = self.smaller(self._fit(f"part{part}", part))
+                classes = model.classes_.tolist()
+                for texts, labels, hashes in self._batches(part, inside=True):
+                    collector = collector or Collector(
+                        OUT_OF_FOLD if parts.folds else HELD_OUT, self.salt, self.job.keep_texts
+                    )
+                    collector.answered(model, texts, hashes, as_classes(labels, classes))
+                tick(part + 1, parts.n)
+        return None if collector is None else collector.unseen(sorted(self.classes)).calibrated()
+
+    def _kept(self, path: Path) -> Unseen | None:
         try:
             record = unsealed(path.read_bytes())
-            return Score(**record["score"]) if record["of"] == self.scored_as else None
-        except (OSError, ValueError, KeyError, TypeError):
+            if record["of"] != self.asked_as:
+                return None
+            arrays = load_arrays(base64.b64decode(record["arrays"]))
+            return Unseen.from_arrays(arrays, record["facts"], len(record["classes"]))
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             return None
 
     def fit_all(self) -> KeyTokenClassifier:
-        model = self._fit("all", 0.0)
-        if not self.classes:  # an earlier run has read them
-            for _ in self._batches(0.0):
+        model = self._fit("all", None)
+        if not self.classes or self.seen is None:  # an earlier run has read them
+            for _ in self._batches(None):
                 pass
+        assert self.seen is not None
+        model.unseen_ = self.seen.unseen(model.classes_.tolist())
         return model
 
-    def _fit(self, name: str, share: float) -> KeyTokenClassifier:
-        """A model of all but a share of the texts; its files lie below the folder for what is done so far."""
-        job, batches = self.job, self._batches(share)
+    def _fit(self, name: str, part: int | None) -> KeyTokenClassifier:
+        """A model of all texts but those of a part; its files lie below the folder for what is done so far."""
+        job, share = self.job, 1.0 if part is None else 1 - self.job.share
+        batches = ((texts, labels) for texts, labels, _ in self._batches(part))
         if job.dask is not None:
             model = on_cluster(batches, job.options, job.dask)
         else:
@@ -311,36 +386,43 @@ class _InBatches(Fit):
                 model.fit_batches(
                     batches,
                     memory=job.memory,
-                    share=1 - share,
+                    share=share,
                     folder=self.partial / name,
                     resume=job.resume,
-                    source=json.dumps([share, self.identity]),
+                    source=json.dumps([part, job.folds, share, self.identity]),
                     relabel=as_numbers,
                 )
-        return model if job.max_bytes is None else model.compressed(job.max_bytes)
+        return model
 
-    def _batches(self, share: float, held: bool = False) -> Iterator[tuple[list[str], list[Any]]]:
-        """The texts and labels that are held out for the score, or the others; a first pass also counts the classes."""
+    def _batches(self, part: int | None, inside: bool = False) -> Iterator[tuple[list[str], list[Any], Hashes]]:
+        """Texts, labels and hashes inside a part, or all but those; a first pass also counts the classes."""
         self.n_texts = 0
+        parts = self.job.parts()
         found: Counter[Any] = Counter()  # labels as they stand in the table
         if self.budget is not None:
             self.budget.longest.clear()
         tables = read_batches(self.data, self.job.format, self.wanted)
-        for table in self.watch.counted(tables, "scoring" if held else "reading"):
+        for table in self.watch.counted(tables, "scoring" if inside else "reading"):
             text, label = self.wanted.of(table)
             assert label is not None
             if not self.told:
                 self.tell_columns("texts")
                 self.told = True
             texts, labels = texts_of(table, text), given_labels(table, label)
-            out = is_held_out(self.n_texts, len(table), share, self.job.seed)
+            if not self.n_texts:
+                self.salt = salt_of(texts[0])
+                self.seen = Collector(HELD_OUT, self.salt)
+            hashes = hashes_of(texts, self.salt)
+            within = np.zeros(len(texts), bool) if part is None else parts.of(hashes, labels) == part
+            if part is None and self.seen is not None:
+                self.seen.unanswered(hashes)
             self.n_texts += len(table)
             found.update(labels)
             if self.budget is not None:  # of all texts: one that is too long is refused in the first pass
-                self.budget.read(compress(texts, ~out))
-                self.budget.read(compress(texts, out), held_out=True)
-            chosen = np.flatnonzero(out == held).tolist()
-            yield [texts[i] for i in chosen], [labels[i] for i in chosen]
+                self.budget.read(compress(texts, ~within))
+                self.budget.read(compress(texts, within), held_out=True)
+            chosen = np.flatnonzero(within == inside)
+            yield [texts[i] for i in chosen.tolist()], [labels[i] for i in chosen.tolist()], hashes[chosen]
         if not self.classes:
             for label, n in zip(as_numbers(list(found)), found.values(), strict=True):
                 self.classes[label] += n

@@ -2,7 +2,8 @@
 
 Every score of keytokens is an `Evaluation`. Its kind says what the texts were to the model: `held-out` and
 `out-of-fold` answers come from models fitted without the text, `other texts` were not in the training, and answers on
-texts `seen in training` say nothing about the next text: they are left out as soon as there are others.
+texts `seen in training` say nothing about the next text: they are left out as soon as there are others. Of a model that
+keeps no hashes of its texts it is `not known`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-HELD_OUT, OUT_OF_FOLD, OTHER, SEEN = KINDS = ("held-out", "out-of-fold", "other texts", "seen in training")
-MIXED = "mixed"  # of more than one of the first three
+KINDS = ("held-out", "out-of-fold", "other texts", "seen in training", "not known")
+HELD_OUT, OUT_OF_FOLD, OTHER, SEEN, UNKNOWN = KINDS
+MIXED = "mixed"  # of more than one of these, but texts seen in training
 BINS = 10  # of probabilities
 _LEAST = float(np.finfo(np.float64).eps)  # a probability of 0 would make the log loss infinite
 _WELL = 0.03  # a calibration error up to here is called about right
@@ -133,8 +135,9 @@ class Evaluator:
         For a text of the training what counts is what a model without it has said.
         """
         truth = self._labels.numbers(labels)
-        answers, kinds = Answers.of(P, truth), np.full(len(truth), KINDS.index(OTHER), np.uint8)
-        if self._unseen is not None:
+        knows = self._unseen is not None and self._unseen.recognises
+        answers, kinds = Answers.of(P, truth), np.full(len(truth), KINDS.index(OTHER if knows else UNKNOWN), np.uint8)
+        if self._unseen is not None and knows:
             rows, seen = self._unseen.find(texts)
             stored = np.flatnonzero(rows >= 0)
             for own, other in zip(answers, self._unseen.answers(rows[stored], truth[stored]), strict=True):
@@ -329,14 +332,13 @@ class Evaluation:
 
         return float(getattr(metrics, name)(found.truth, found.second))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain data for JSON."""
-        low, high = self.interval()
+    def headline(self) -> dict[str, Any]:
+        """What is said first, as plain data for JSON."""
         return {
             "accuracy": self.accuracy,
             "kind": self.kind,
             "n": self.n,
-            "interval": [low, high],
+            "interval": list(self.interval()),
             "kinds": self.kinds,
             "baseline": self.baseline and {"label": self.names[self.baseline[0]], "accuracy": self.baseline[1]},
             "macro_f1": self.f1(),
@@ -346,6 +348,12 @@ class Evaluation:
             "calibration_error": self.calibration["error"],
             "roc_auc": self._ranking("roc_auc_score"),
             "average_precision": self._ranking("average_precision_score"),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain data for JSON."""
+        return {
+            **self.headline(),
             "labels": self.names,
             "uncovered": [self.names[k] for k in self.uncovered],
             "classes": [
@@ -353,7 +361,16 @@ class Evaluation:
                 for name, one in zip(self.names, self.classes, strict=True)
             ],
             "confusions": [[self.names[t], self.names[s], n] for t, s, n in self.confusions],
+            "calibration": self.calibration,
         }
+
+    def to_frame(self) -> Any:
+        """The classes as a table of pandas, weakest first."""
+        import pandas
+
+        rows = self.to_dict()["classes"]
+        frame = pandas.DataFrame(rows, columns=["label", "texts", "said", "recall", "precision", "f1", "mistaken"])
+        return frame.sort_values("f1", kind="stable", ignore_index=True)
 
     def __str__(self) -> str:
         """One line, as `fit` prints it."""

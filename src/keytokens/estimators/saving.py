@@ -38,12 +38,13 @@ from .bags import BagClassifier
 from .compression import pack_numbers, pack_words, unpack_numbers, unpack_words
 from .prior import Prior
 from .text import KeyTokenClassifier
+from .unseen import Unseen
 
 _FORMAT = 3
 _AMOUNTS = ("mean_attention", "class_counts")
 _ARRAYS = ("attention", "values", "intercept", "empty", "log_sink", "mean_attention", "class_counts")
 _NAME = r"{}-[0-9a-f]{{16}}\.safetensors(\.zz)?"  # .zz: deflated
-_OURS = re.compile(r"\.model\.json\.[0-9a-f]{12}\.tmp|" + _NAME.format("(numbers|words)"))
+_OURS = re.compile(r"\.model\.json\.[0-9a-f]{12}\.tmp|" + _NAME.format("(numbers|words|scores)"))
 _LARGEST_JSON = 64 * 2**20
 _LARGEST_INFLATED = 256 * 2**20
 _SWELLING = 200  # times: no more is inflated from a file, beside the first megabyte
@@ -91,7 +92,7 @@ def _files_of(model: KeyTokenClassifier | BagClassifier) -> tuple[dict[str, byte
     arrays = kind.arrays(model)
     contents, files = {}, {}
     for part, own in arrays.items():
-        ending, content = _stored(own, "grid" in arrays["numbers"])
+        ending, content = _stored(own, part == "scores" or "grid" in arrays["numbers"])
         # a name of its own for every save, even of equal contents: no save ever deletes what another has written
         name = f"{part}-{secrets.token_hex(8)}{ending}"
         contents[name] = content
@@ -222,7 +223,7 @@ def _check_record(folder: Path, record: Any) -> None:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise _unreadable(folder, f"its kind {shorten(kind)} is unknown")
     files = record.get("files")
-    if not isinstance(files, dict) or set(files) != set(_KINDS[kind].parts):
+    if not isinstance(files, dict) or set(files) - set(_KINDS[kind].optional) != set(_KINDS[kind].parts):
         raise _unreadable(folder, "model.json does not name the files that a model of its kind has")
     for part, entry in files.items():
         if not isinstance(entry, dict) or not re.fullmatch(_NAME.format(part), str(entry.get("name"))):
@@ -346,13 +347,20 @@ class _Kind:
     arrays: Callable[[Any], dict[str, dict[str, Any]]]
     facts: Callable[[Any], dict[str, Any]]
     rebuild: Callable[[dict[str, Any], dict[str, Any], Any, _Read], Any]
+    optional: tuple[str, ...] = ()
 
 
 def _text_arrays(model: KeyTokenClassifier) -> dict[str, dict[str, Any]]:
     """Two files, so that two processors may read them. What was fitted lies on no grid: only small models are asked."""
     numbers = {name: np.asarray(getattr(model, name + "_")) for name in _ARRAYS}
     packed = pack_numbers(numbers) if model._exact.on_grid else None
-    return {"numbers": packed or numbers, "words": pack_words(model.vocabulary_)}
+    scores = {} if model.unseen_ is None else {"scores": model.unseen_.to_arrays()}
+    return {"numbers": packed or numbers, "words": pack_words(model.vocabulary_), **scores}
+
+
+def _text_facts(model: KeyTokenClassifier) -> dict[str, Any]:
+    facts = {"tokens": len(model.vocabulary_), "dropped": model.dropped_, "about": model.about_}
+    return facts if model.unseen_ is None else {**facts, "scores": model.unseen_.facts()}
 
 
 def _text_model(record: dict[str, Any], options: dict[str, Any], classes: Any, read: _Read) -> KeyTokenClassifier:
@@ -377,7 +385,21 @@ def _text_model(record: dict[str, Any], options: dict[str, Any], classes: Any, r
         setattr(model, name + "_", arrays[name])
     model.log_sink_ = float(arrays["log_sink"][0])
     model._exact = Exact(model._present(), on_grid)
+    if "scores" in record["files"]:
+        model.unseen_ = Unseen.from_arrays(read("scores"), record["scores"], len(classes))
+    model.about_ = _about(record.get("about"))
     return model
+
+
+def _about(given: Any) -> dict[str, Any] | None:
+    """What `fit` has noted of the training."""
+    if given is None:
+        return None
+    texts, trained, columns = given["texts"], given["trained"], given["columns"]
+    plain = type(texts) is int and isinstance(trained, str) and isinstance(columns, dict)
+    if not plain or not all(isinstance(name, str | None) for name in columns.values()):
+        raise ValueError("about must have a number of texts, a day and the names of columns")
+    return {"texts": texts, "trained": trained, "columns": columns}
 
 
 def _bag_facts(model: BagClassifier) -> dict[str, Any]:
@@ -402,8 +424,9 @@ _KINDS = {
     KeyTokenClassifier.__name__: _Kind(
         ("numbers", "words"),
         _text_arrays,
-        lambda model: {"tokens": len(model.vocabulary_), "dropped": model.dropped_},
+        _text_facts,
         _text_model,
+        ("scores",),
     ),
     BagClassifier.__name__: _Kind(("numbers",), lambda model: {"numbers": model.to_arrays()}, _bag_facts, _bag_model),
 }

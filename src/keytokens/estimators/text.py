@@ -60,7 +60,9 @@ class KeyTokenClassifier(Attention):
     Attributes
     ----------
     classes_, vocabulary_ (a `Vocabulary`; its `tokens` are the columns), dropped_ (None, or what a budget of memory
-    has cost: {"tokens": dropped, "of": found, "why": a sentence}), and those of `AttentionClassifier`.
+    has cost: {"tokens": dropped, "of": found, "why": a sentence}), unseen_ (None, or an `Unseen`: what models that had
+    not seen the texts said of them, and hashes of texts of the training), about_ (None, or what `keytokens fit` noted:
+    texts, day, columns), and those of `AttentionClassifier`.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class KeyTokenClassifier(Attention):
     vocabulary_: Vocabulary
     dropped_: dict[str, Any] | None = None  # on the class for models whose fit knows of no budget
     unseen_: Unseen | None = None
+    about_: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -348,10 +351,16 @@ class KeyTokenClassifier(Attention):
 
         check_is_fitted(self)
         check_number("compressed", "max_bytes", max_bytes, 1, whole=True)
-        whole = replace(self.token_model(), theta=self._theta)
-        model, size = largest_within(
-            lambda tokens: self._with(shrink(whole, tokens)), size_on_disk, int(max_bytes), len(self.vocabulary_)
-        )
+        whole, unseen = replace(self.token_model(), theta=self._theta), self.unseen_
+        if unseen is not None:
+            unseen = unseen.at_most(int(max_bytes) // (4 if len(unseen) else 20))
+
+        def small(tokens: int) -> KeyTokenClassifier:
+            made = self._with(shrink(whole, tokens))
+            made.unseen_ = unseen
+            return made
+
+        model, size = largest_within(small, size_on_disk, int(max_bytes), len(self.vocabulary_))
         if size > max_bytes:
             raise refusal("compressed", "max_bytes", f"be at least {size}, to hold one token", max_bytes)
         return model

@@ -94,6 +94,11 @@ class Unseen:
 
     # ---- which text is which
 
+    @property
+    def recognises(self) -> bool:
+        """Whether texts of the training are known again."""
+        return len(self.hashes) + len(self.others) > 0
+
     @cached_property
     def _order(self) -> Array:
         return np.argsort(self.hashes, kind="stable")
@@ -165,12 +170,14 @@ class Unseen:
         return replace(self, hashes=none, others=none, texts=())
 
     def at_most(self, n_bytes: int) -> Unseen:
-        """With as many rows, evenly chosen, as take no more than so many bytes; all if they fit."""
+        """With as many rows, evenly chosen, as take no more than so many bytes; without rows as many hashes."""
         size = sum(array.nbytes for array in self.to_arrays().values())
         if size <= n_bytes:
             return self
-        each = max(1, size // max(1, len(self) + len(self.others)))
-        rows = np.unique(np.linspace(0, len(self) - 1, min(len(self), n_bytes // each), dtype=np.intp))
+        if not len(self):
+            kept = self.others[: n_bytes // 8]  # the least ones of a sample are a sample
+            return replace(self, others=kept, share=self.share * max(1, len(kept)) / max(1, len(self.others)))
+        rows = np.linspace(0, len(self) - 1, len(self) * n_bytes // size, dtype=np.intp)
         columns = {name: getattr(self, name)[rows] for name in ("given", "top", "logs", "given_log")}
         hashes = self.hashes[rows] if len(self.hashes) else self.hashes
         texts = tuple(self.texts[row] for row in rows.tolist()) if self.texts else ()
@@ -223,7 +230,7 @@ class Unseen:
             if len(ends) != n or sorted(ends) != ends or ends[-1:] != [len(whole)]:
                 raise ValueError("the texts of the scores have the wrong size")
             texts = tuple(whole[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends]))
-        rows: dict[str, Any] = {name: arrays[name] for name in ("hashes", "given", "top", "logs", "given_log", "others")}
+        rows: dict[str, Any] = {name: array for name, array in arrays.items() if not name.startswith("text")}
         known = {"kind": facts["kind"], "salt": bytes.fromhex(facts["salt"]), "share": float(facts["share"])}
         rows |= {**known, "n_texts": facts["texts"], "scale": float(facts["scale"])}
         return cls(**rows, n_classes=n_classes, texts=texts)

@@ -75,15 +75,24 @@ def kind_of(source: str) -> str:
     """The format of a table; standard input and output are CSV."""
     if source == "-":
         return "csv"
-    path = Path(source)
-    ending = path.suffix.lower()
-    inner = Path(path.stem).suffix.lower() if ending in COMPRESSIONS else ending
+    inner, compression = _endings(source)
     if inner not in FORMATS:
         known = ", ".join(sorted(FORMATS))
         rule = f"the name must end in one of {known}"
-        seen = ending if inner == ending else inner + ending
-        raise DataError(f"{source}: {rule}; saw {seen!r}. Rename it or give --format.")
+        raise DataError(f"{source}: {rule}; saw {inner + compression!r}. Rename it or give --format.")
     return FORMATS[inner]
+
+
+def has_table_ending(source: str) -> bool:
+    """Whether a name ends as the names of tables do."""
+    return _endings(source)[0] in FORMATS
+
+
+def _endings(source: str) -> tuple[str, str]:
+    """The ending that says the format, and that of a compression, if there is one."""
+    path = Path(source)
+    ending = path.suffix.lower()
+    return (Path(path.stem).suffix.lower(), ending) if ending in COMPRESSIONS else (ending, "")
 
 
 def check_format(kind: str | None) -> None:

@@ -141,11 +141,21 @@ def given_labels(table: Table, column: str) -> list[Any]:
     """A column of labels as they stand there; for tables that come in batches, which may differ in their kind."""
     values = table.columns[column]
     for i, value in enumerate(values):
-        if value is None or value == "" or value != value or isinstance(value, (list, dict)):
+        if is_missing(value):
             where = f"{table.name}, {table.place(i)}"
             rule = f"{shorten(column)} must be a label"
             raise DataError(f"{where}: {rule}; saw {shorten(value)}. Drop the row or fill it in.")
     return values
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a cell holds no label."""
+    return bool(label is None or label == "" or label != label or isinstance(label, (list, dict)))
+
+
+def label_by_name(table: Table, called: str | None = None) -> str | None:
+    """The column of this name, or of one of the usual names; None if there is none."""
+    return called if called in table.columns else _guess(table, _LABEL_NAMES, None, lambda values: False)
 
 
 def as_numbers(labels: list[Any]) -> list[Any]:

@@ -14,6 +14,7 @@ from ...base.errors import KeyTokensError
 from . import leave_at_once
 from .common import too_late_to_interrupt
 from .demo import demo
+from .evaluate import evaluate
 from .explain import explain
 from .figure import figure
 from .fit import fit
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, predict, explain, report, verify, figure, serve):
+for command in (demo, fit, evaluate, predict, explain, report, verify, figure, serve):
     app.command()(command)
 
 _INTERRUPTED = 130

@@ -152,6 +152,13 @@ class Teller(Watcher):
     def counted(self, batches: Iterator[Table], doing: str) -> Iterator[Table]:
         return counted(batches, doing)
 
+    @contextmanager
+    def parts(self, of: int) -> Iterator[Callable[[int, int], None]]:
+        """A bar that also counts the last fit, to all texts, so that the time left is that of the whole."""
+        disable = True if self.quiet else None
+        with Bar(desc="fits", total=of + 1, unit=" fits", disable=disable, leave=False, delay=_PATIENCE) as bar:
+            yield lambda done, of: bar.update() and None
+
 
 def free_name(taken: Iterable[str], name: str) -> str:
     """A column name that is not taken yet."""

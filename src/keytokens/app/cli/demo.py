@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...base.files import check_output, write_whole
+from ...base.files import check_output
 from ...estimators.text import KeyTokenClassifier
-from ...explain.html import documents_page
 from ...explain.terminal import explanation_text, key_tokens_text, wants_colour
 from ...explain.text import Explanation
 from ...io.corpora import imdb_reviews
@@ -27,23 +25,20 @@ def demo(
     json: JsonOption = False,
 ) -> None:
     """Real IMDB reviews, no download: train, score, explain, write a page."""
-    check_output(output, "explanations.html")
+    check_output(output, "report.html")
     texts, labels = imdb_reviews()
     say(f"{len(texts):,} IMDB reviews", quiet=json)
-    n_shown = len(texts) // 100  # explained below, so not trained on
-    options = {"threads": threads, "random_state": 0}
-    job = FitJob(data=(texts, labels), output=output / "model", options=options, spared=n_shown)
+    job = FitJob(data=(texts, labels), output=output / "model", options={"threads": threads, "random_state": 0})
     done = fit_table(job, Teller(quiet=json), save_model)
     clf, seconds = done.model, done.seconds["fit"]
-    say(f"trained on {len(texts) - n_shown:,} reviews in {seconds:.1f} s: {len(clf.vocabulary_):,} tokens", quiet=json)
-    shown = [(f"A {label} review", _example(clf, texts[:n_shown], label)) for label in clf.classes_.tolist()]
-    page = output / "explanations.html"
-    key_tokens = clf.key_tokens(20)
-    write_whole(page, documents_page("keytokens demo", str(done.score), shown, key_tokens).encode("utf-8"))
+    say(f"trained on {len(texts):,} reviews in {seconds:.1f} s: {len(clf.vocabulary_):,} tokens", quiet=json)
+    shown = [(f"A {label} review", _example(clf, texts[: len(texts) // 100], label)) for label in clf.classes_.tolist()]
+    page = output / "report.html"
+    clf.report(page, texts, labels, title="IMDB reviews")
     if json:
         show_json(
             {
-                "score": done.score and asdict(done.score),
+                "score": done.score and done.score.to_dict(),
                 "tokens": len(clf.vocabulary_),
                 "seconds": seconds,
                 "model": str(done.job.output),
@@ -54,9 +49,9 @@ def demo(
         return
     colour = wants_colour(sys.stdout)
     say()
-    say(key_tokens_text({label: found[:8] for label, found in key_tokens.items()}, colour=colour, width=width()))
+    say(key_tokens_text(clf.key_tokens(8), colour=colour, width=width()))
     for caption, explanation in shown:
-        say(f"\n{caption}, not seen in training:\n")
+        say(f"\n{caption}:\n")
         say(explanation_text(explanation, colour=colour, width=width()))
     say(
         f"\nLook at {page} in a browser. Then:\n"
@@ -67,7 +62,7 @@ def demo(
 
 
 def _example(clf: KeyTokenClassifier, texts: list[str], label: str) -> Explanation:
-    """A short review with this label that was not trained on: confident, with something to say against it."""
+    """A short review with this label: confident, with something to say against it."""
     short = [text for text in texts if 400 <= len(text) <= 900]
     found = [e for e in map(clf.explain, short) if e.label == label and 0.85 < e.probability < 0.99]
     return min(found, key=lambda e: abs(e.flip.size - 6))

@@ -10,7 +10,7 @@ import typer
 from ...base.checks import LARGEST_SEED
 from ...estimators.streaming import LEAST_MEMORY
 from ...estimators.text import KeyTokenClassifier
-from ..jobs import Fit, FitJob, fit_table
+from ..jobs import FOLDS, SHARE, Fit, FitJob, fit_table
 from .common import (
     JsonOption,
     TableFormat,
@@ -76,7 +76,37 @@ def fit(
     size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Make the model fit into 500kB, 2MB, ...; the score is of it.")
     ] = None,
-    holdout: Annotated[float, typer.Option(min=0, max=0.9, help="Share held out for the score; 0 for none.")] = 0.2,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            "--cross-fit",
+            min=0,
+            metavar="FOLDS",
+            show_default=str(FOLDS),
+            help="Score each text by a model without it, and calibrate the probabilities; 0 for neither. Off with "
+            "--holdout, --memory, --resume, --dask and --autotune unless it is given.",
+        ),
+    ] = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.9,
+            show_default=str(SHARE),
+            help="Share held out for the score, without --cross-fit; 0: none.",
+        ),
+    ] = None,
+    no_hashes: Annotated[
+        bool,
+        typer.Option(
+            "--no-hashes",
+            help="Keep no hash of a text in the model: nobody can test whether a text was in the training, and the "
+            "model does not know such a text again.",
+        ),
+    ] = False,
+    keep_texts: Annotated[
+        bool, typer.Option("--keep-texts", help="Keep the scored texts themselves in the model, for its page.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="For the split.")] = 0,
     memory: Annotated[
         str | None,
@@ -92,7 +122,10 @@ def fit(
     table_format: TableFormat = None,
     json: JsonOption = False,
 ) -> None:
-    """Train on labelled text: score a held-out fifth, refit on everything, save the model."""
+    """Train on labelled text: score every text by a model without it, fit one to everything, save it with its score.
+
+    The model keeps a salted hash of each text, so that a later evaluation knows it again.
+    """
     wanted: dict[str, Any] = {
         "ngrams": None if ngrams is None else (1, ngrams),
         "counts": counts,
@@ -113,7 +146,10 @@ def fit(
         format=table_format,
         text=text,
         label=label,
+        cross_fit=folds,
         holdout=holdout,
+        keep_hashes=not no_hashes,
+        keep_texts=keep_texts,
         seed=seed,
         autotune=tune,
         max_bytes=None if size is None else bytes_of(size),

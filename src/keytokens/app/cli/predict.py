@@ -1,20 +1,23 @@
-"""`keytokens predict`: a model and a table of any size to a table with predictions."""
+"""`keytokens predict`: a model and a table of any size to a table with predictions; or the label of one text."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ...base.errors import InputError
 from ...base.threads import cores, ordered_stream
-from ...estimators.holdout import Judge
+from ...estimators.evaluation import SEEN, Evaluator
 from ...estimators.saving import load_text_model
 from ...estimators.text import KeyTokenClassifier
+from ...explain.format import label_name, probability
 from ...io.reading import read_batches
-from ...io.sources import check_format
-from ...io.table import Table, Wanted, as_classes, given_labels, texts_of
+from ...io.sources import check_format, has_table_ending
+from ...io.table import Table, Wanted, as_classes, given_labels, is_missing, label_by_name, texts_of
 from ...io.writing import table_writer
 from ...model.blocks import Float
 from .common import (
@@ -27,16 +30,25 @@ from .common import (
     counted,
     free_name,
     long_document,
+    say,
+    show_json,
     warn,
 )
+
+_SHOWN = 10  # classes of one text
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Directory of a model.")],
-    data: Annotated[str, typer.Argument(help="Texts: .csv .tsv .jsonl .parquet (or .gz), - for standard input.")],
+    data: Annotated[
+        str, typer.Argument(help="Texts: .csv .tsv .jsonl .parquet (or .gz), - for standard input; or one text itself.")
+    ],
     output: Annotated[str, typer.Option("-o", "--output", help="Table to write; - for CSV on standard output.")] = "-",
     text: TextColumn = None,
-    label: Annotated[str | None, typer.Option("--label", help="Column with true labels: show the accuracy.")] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", help="Column with true labels, for the accuracy; by default one of the usual names."),
+    ] = None,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,
     force: ForceOption = False,
@@ -46,7 +58,12 @@ def predict(
     check_format(table_format)
     check_target("predict", "--output", output, data, force)
     clf = load_text_model("predict", model)
-    wanted, judge = Wanted(text, label, warn, need_label=False), Judge(clf.classes_.tolist())
+    if _is_text(data):
+        if output != "-" or text or label or table_format:
+            raise InputError("predict: --output, --text, --label and --format belong to a table; saw one text.")
+        _predict_text(clf, data, json)
+        return
+    wanted, judge = Wanted(text, label, warn, need_label=False), Evaluator(clf)
     tables = counted(read_batches(data, table_format, wanted), "predicting")
     batches = _predicted(clf, tables, wanted, judge, threads or cores())
     if json:
@@ -55,8 +72,9 @@ def predict(
             for one in batches:
                 for y, row in zip(one.labels, one.P.tolist(), strict=True):
                     add({"label": y, "probability": max(row), "probabilities": row})
-            accuracy = None if wanted.label is None else judge.accuracy
-            head |= {"text_column": wanted.text, "accuracy": accuracy, "classes": clf.classes_.tolist()}
+            found = judge.evaluation()
+            head |= {"text_column": wanted.text, "label_column": wanted.label, "classes": clf.classes_.tolist()}
+            head |= {"accuracy": found.accuracy, "kind": found.kind, "n": found.n}
         return
     rows = 0
     with table_writer(output) as write:
@@ -66,8 +84,27 @@ def predict(
             write({**columns, free_name(columns, "probability"): one.P.max(axis=1).round(6).tolist()})
     if output != "-":
         typer.echo(f"{rows:,} predictions of column {wanted.text!r} in {output}")
-    if wanted.label is not None:
-        typer.echo(f"accuracy {judge.accuracy:.4f} on column {label!r}", err=output == "-")
+    found = judge.evaluation()
+    if found.accuracy is not None:
+        seen = "" if found.kind != SEEN else ", which say nothing about the next text"
+        of = f"{found.n:,} texts of column {wanted.label!r} ({found.kind}{seen})"
+        typer.echo(f"accuracy {found.accuracy:.4f} on {of}", err=output == "-")
+
+
+def _is_text(data: str) -> bool:
+    """Whether this is a text and not the name of a table: it has white space, and no table is called so."""
+    return len(data.split()) > 1 and not os.path.exists(data) and not has_table_ending(data)
+
+
+def _predict_text(clf: KeyTokenClassifier, text: str, json: bool) -> None:
+    P = clf.predict_proba([text])[0].tolist()
+    classes = clf.classes_.tolist()
+    if json:
+        best = P.index(max(P))
+        show_json({"label": classes[best], "probability": P[best], "probabilities": P, "classes": classes})
+        return
+    for p, k in sorted(((p, k) for k, p in enumerate(P)), key=lambda pair: (-pair[0], pair[1]))[:_SHOWN]:
+        say(f"{probability(p)}  {label_name(classes[k])}")
 
 
 class _Predicted(NamedTuple):
@@ -79,10 +116,12 @@ class _Predicted(NamedTuple):
 
 
 def _predicted(
-    clf: KeyTokenClassifier, tables: Iterator[Table], wanted: Wanted, judge: Judge, threads: int
+    clf: KeyTokenClassifier, tables: Iterator[Table], wanted: Wanted, judge: Evaluator, threads: int
 ) -> Iterator[_Predicted]:
     """The batches in order, several asked about at a time; where the true labels are known, they are judged."""
     clf.threads = 1  # every batch has a thread of its own
+    named, classes = wanted.label is not None, clf.classes_.tolist()
+    trained_on = ((clf.about_ or {}).get("columns") or {}).get("label")
 
     def with_columns() -> Iterator[tuple[Table, str]]:
         for table in tables:
@@ -94,7 +133,11 @@ def _predicted(
         return _Predicted(table, clf.classes_[P.argmax(axis=1)].tolist(), P)
 
     for one in ordered_stream(ask, with_columns(), threads):
+        wanted.label = wanted.label or label_by_name(one.table, trained_on)
         if wanted.label is not None:
-            truth = given_labels(one.table, wanted.label)
-            judge.add(as_classes(truth, clf.classes_.tolist()), one.P)
+            texts, truth = texts_of(one.table, str(wanted.text)), one.table.columns.get(wanted.label, [])
+            if named:
+                truth = given_labels(one.table, wanted.label)
+            rows = [row for row, value in enumerate(truth) if not is_missing(value)]
+            judge.add([texts[i] for i in rows], as_classes([truth[i] for i in rows], classes), one.P[rows])
         yield one

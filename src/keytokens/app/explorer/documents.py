@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ def packed_documents(texts: Sequence[str], found: Evaluation, chosen: Chosen) ->
     rows, names = chosen.rows, [label_name(label) for label in found.names]
     facts = {"texts": [texts[row] for row in rows.tolist()], "names": names, "why": chosen.why, "kinds": list(KINDS)}
     answers = found.given.only(rows)
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "row": rows.astype(np.uint32),
         "truth": answers.truth.astype(np.int32),
         "label": answers.said.astype(np.int32),

@@ -96,12 +96,10 @@ def explorer_parts(
     *,
     most: int = MOST_DOCUMENTS,
     whole_size: int | None = None,
-    about: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The containers of the page by name, and the numbers of its first view.
 
-    Without texts the score is the one that the model keeps, on the texts that it keeps, if any; `about` is what is
-    known of its training.
+    Without texts the score is the one that the model keeps, on the texts that it keeps, if any.
     """
     if not len(texts) and clf.unseen_ is not None and clf.unseen_.texts:
         texts, labels = clf.unseen_.texts, clf.classes_[clf.unseen_.given].tolist()
@@ -115,7 +113,7 @@ def explorer_parts(
         "tokens": len(clf.vocabulary_),
         "tokens_of": whole_size or len(clf.vocabulary_),
         "left_out": [],
-        "about": {**(about or {}), "calibrated": clf.calibrated_},
+        "about": {**(clf.about_ or {}), "calibrated": clf.calibrated_},
     }
     parts = {"model": packed_model(clf, whole_size)}
     if found is not None and len(texts):

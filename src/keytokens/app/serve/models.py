@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.files import sync_folder, write_new
+from ...estimators.evaluation import stored
 from ...estimators.saving import load, load_text_model
 from ...estimators.text import KeyTokenClassifier
 from ..explorer.page import explorer_parts
@@ -47,7 +48,9 @@ def take_in(store: Store, model: Path) -> str:
         folder = store.building_folder(id)
         shutil.rmtree(folder, ignore_errors=True)
         clf.save(folder / "model")
-        write_page(folder, clf, name, explorer_parts(clf, name)[0])
+        score, about = stored(clf), clf.about_ or {}
+        more = {"score": score and score.headline(), "texts": about.get("texts"), "trained": about.get("trained")}
+        write_page(folder, clf, name, explorer_parts(clf, name)[0], **more)
         store.add_model(id)
     return id
 

@@ -6,14 +6,13 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ...base.progress import listening
 from ...estimators.text import KeyTokenClassifier
 from ..explorer.page import explorer_parts
-from ..jobs import Fit, FitJob, Watcher, fit_table
+from ..jobs import FOLDS, FitJob, Watcher, fit_table
 from .models import write_page
 from .store import check_names
 
@@ -36,7 +35,7 @@ class _Stages(Watcher):
             self._say({"stage": name})
             yield
             return
-        steps, most = itertools.count(1), KeyTokenClassifier().max_iter
+        steps, most = itertools.count(1), KeyTokenClassifier().max_iter * (FOLDS if name == "scoring" else 1)
 
         def heard(objective: float) -> None:
             self._say({"stage": name, "step": next(steps), "of": most, "objective": float(objective)})
@@ -62,28 +61,15 @@ def build_model(task: dict[str, Any], say: Say) -> None:
         ),
         _Stages(say),
     )
+    parts, _ = explorer_parts(done.model, task["title"], done.texts or (), done.labels or ())
     write_page(
         folder,
         done.model,
         task["title"],
-        _page_parts(done, task["title"]),
+        parts,
         source=task["name"],
         columns=done.columns,
         options=task["options"],
         texts=done.n_texts,
-        score=done.score and asdict(done.score),
+        score=done.score and done.score.headline(),
     )
-
-
-def _page_parts(done: Fit, title: str) -> dict[str, bytes]:
-    """The score is that of the model that had not seen the texts; the texts are shown as the final model sees them."""
-    model, held = done.model, done.held
-    if held is None:
-        return explorer_parts(model, title)[0]
-    assert done.texts is not None
-    shown = [done.texts[i] for i in held.rows.tolist()]
-    note = (
-        f"Measured on {len(shown):,} texts that were held out, with a model fitted to the others. "
-        "The model of this page was then fitted to all texts, these included."
-    )
-    return explorer_parts(model, title, shown, held.labels, scored=held.P, note=note)[0]
