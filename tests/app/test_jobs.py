@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from keytokens.estimators.holdout import is_held_out
 
 import keytokens as kt
 import keytokens.estimators.streaming
 from keytokens.app.cli.app import run
 from keytokens.app.jobs import FitJob, Watcher, fit_table
-from keytokens.estimators.holdout import is_held_out
 from keytokens.estimators.streaming import Workplace
 from keytokens.io import read_table, write_table
 

@@ -180,7 +180,7 @@ class Fit:
     def finished(self, model: KeyTokenClassifier, unseen: Unseen | None) -> KeyTokenClassifier:
         """Calibrated on the answers, which it keeps, and not larger than asked."""
         if unseen is not None:
-            model.keep(unseen)
+            model.keep(unseen.beside(model.unseen_) if model.unseen_ is not None else unseen)
         if model.unseen_ is not None and not self.job.keep_hashes:
             model.unseen_ = model.unseen_.without_hashes()
         model.about_ = self.about()
@@ -295,7 +295,8 @@ class _InMemory(Fit):
         parts = self.job.parts()
         with self.watch.parts(parts.n) as tick:
             found = cross_fit(self.texts, self.labels, parts, fit, tick, self.job.keep_texts)
-        return found.unseen(sorted(self.classes)).calibrated()
+        unseen = found.unseen(sorted(self.classes))
+        return unseen.calibrated() if parts.folds else unseen
 
     def fit_all(self) -> KeyTokenClassifier:
         return self._fit(self.texts, self.labels, self.watch.verbose)
@@ -353,7 +354,10 @@ class _InBatches(Fit):
                     )
                     collector.answered(model, texts, hashes, as_classes(labels, classes))
                 tick(part + 1, parts.n)
-        return None if collector is None else collector.unseen(sorted(self.classes)).calibrated()
+        if collector is None:
+            return None
+        unseen = collector.unseen(sorted(self.classes))
+        return unseen.calibrated() if parts.folds else unseen
 
     def _kept(self, path: Path) -> Unseen | None:
         try:
@@ -415,7 +419,7 @@ class _InBatches(Fit):
             hashes = hashes_of(texts, self.salt)
             within = np.zeros(len(texts), bool) if part is None else parts.of(hashes, labels) == part
             if part is None and self.seen is not None:
-                self.seen.unanswered(hashes)
+                self.seen.remember(hashes, len(hashes))
             self.n_texts += len(table)
             found.update(labels)
             if self.budget is not None:  # of all texts: one that is too long is refused in the first pass

@@ -8,7 +8,6 @@ memory is. `Collector` gathers the answers, batch by batch, into an `Unseen`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..base.errors import InputError
 from .evaluation import HELD_OUT, OUT_OF_FOLD, Labels
 from .unseen import LEAST_LOG, TOP, Array, Hashes, Unseen, hashes_of, salt_of
 
-SAMPLE = 2_000  # texts without a row that are remembered, at most
+SAMPLE = 2_000  # texts of a training that are remembered, at most, beside those with answers
 _ANSWERS = 1 << 21  # probabilities that are held at a time
 
 
@@ -61,15 +60,15 @@ class Parts:
 
 
 class Collector:
-    """Gathers the answers about the texts of a training, and remembers some of the texts that have none."""
+    """Gathers answers about the texts of a training, and remembers a sample of all its texts."""
 
     def __init__(self, kind: str, salt: bytes, keep_texts: bool = False) -> None:
         self.kind, self.salt, self.keep_texts = kind, salt, keep_texts
         self._labels = Labels(())
         self._rows: list[tuple[Array, ...]] = []  # hashes, given, top, logs, given_log
         self._texts: list[str] = []
-        self._others: list[Hashes] = []
-        self._n_others = 0
+        self._sample = np.zeros(0, np.uint64)
+        self._n_texts = 0
 
     def answered(self, model: Model, texts: Sequence[str], hashes: Hashes, labels: Sequence[Any]) -> None:
         """Ask a model that has not seen these texts; where it does not know the given class it cannot be judged."""
@@ -77,7 +76,6 @@ class Collector:
         place = np.full(len(self._labels.names), -1)
         place[columns] = np.arange(len(columns))
         known = np.flatnonzero(place[given] >= 0)
-        self.unanswered(np.delete(hashes, known))
         some = max(1, _ANSWERS // len(columns))
         for rows in np.split(known, range(some, len(known), some)):
             logs = model.predict_log_proba([texts[row] for row in rows.tolist()])
@@ -88,16 +86,15 @@ class Collector:
         if self.keep_texts:
             self._texts += [texts[row] for row in known.tolist()]
 
-    def unanswered(self, hashes: Hashes) -> None:
-        """Remember texts of the training that no other model was asked about: the least hashes, which are a sample."""
-        self._n_others += len(hashes)
-        self._others = [np.sort(np.concatenate([*self._others, hashes]))[:SAMPLE]]
+    def remember(self, hashes: Hashes, n_texts: int) -> None:
+        """Keep the least of these hashes, of so many texts, and of all that came before: they are a sample."""
+        self._n_texts += n_texts
+        self._sample = np.sort(np.concatenate([self._sample, hashes]))[:SAMPLE]
 
     def unseen(self, classes: Sequence[Any]) -> Unseen:
         """All answers, in the numbers of these classes."""
         number = Labels(classes).numbers(self._labels.names).astype(np.uint32)
         k, none = min(TOP, len(classes)), np.zeros(0, np.uint64)
-        others = self._others[0] if self._others else none
         rows = [
             (hashes, number[given], *_filled(number[top], logs, k), of_given)
             for hashes, given, top, logs, of_given in self._rows
@@ -112,9 +109,9 @@ class Collector:
             top=top.astype(narrow),
             logs=np.maximum(logs, LEAST_LOG).astype(np.float32),
             given_log=np.maximum(of_given, LEAST_LOG).astype(np.float32),
-            others=others,
-            share=len(others) / self._n_others if self._n_others else 1.0,
-            n_texts=len(hashes) + self._n_others,
+            others=self._sample,
+            share=len(self._sample) / self._n_texts if self._n_texts else 1.0,
+            n_texts=self._n_texts or len(hashes),
             n_classes=len(classes),
             texts=tuple(self._texts),
         )
@@ -140,16 +137,11 @@ def cross_fit(
     hashes = hashes_of(texts, salt)
     part = parts.of(hashes, labels)
     found = Collector(OUT_OF_FOLD if parts.folds else HELD_OUT, salt, keep_texts)
-    found.unanswered(hashes[part < 0])
     for k in range(parts.n):
-        inside, outside = np.flatnonzero(part == k), np.flatnonzero(part != k)
-        if len(inside):
-            model = _fitted(fit, outside) if len({labels[i] for i in outside.tolist()}) > 1 else None
-            if model is None:
-                found.unanswered(hashes[inside])
-            else:
-                rows = inside.tolist()
-                found.answered(model, [texts[i] for i in rows], hashes[inside], [labels[i] for i in rows])
+        inside, outside = np.flatnonzero(part == k).tolist(), np.flatnonzero(part != k)
+        model = _fitted(fit, outside) if inside and len({labels[i] for i in outside.tolist()}) > 1 else None
+        if model is not None:
+            found.answered(model, [texts[i] for i in inside], hashes[inside], [labels[i] for i in inside])
         tick(k + 1, parts.n)
     return found
 
@@ -164,8 +156,6 @@ def _fitted(fit: Callable[[NDArray[np.intp]], Model], rows: NDArray[np.intp]) ->
 
 def remembered(texts: Sequence[str], n_classes: int) -> Unseen:
     """No answers, and a sample of the texts, so that an evaluation on texts of the training is known for what it is."""
-    salt = salt_of(texts[0])
-    found = Collector(HELD_OUT, salt)
-    found.unanswered(hashes_of(texts[:: max(1, len(texts) // SAMPLE)], salt))
-    unseen = found.unseen(range(n_classes))
-    return replace(unseen, n_texts=len(texts), share=len(unseen.others) / len(texts))
+    found = Collector(HELD_OUT, salt_of(texts[0]))
+    found.remember(hashes_of(texts[:: max(1, len(texts) // SAMPLE)], found.salt), len(texts))
+    return found.unseen(range(n_classes))

@@ -28,7 +28,7 @@ from ..text.words import blocks
 from ..training.weights import class_weighted
 from .attention import Attention, Exact
 from .crossfit import Parts, cross_fit, remembered
-from .evaluation import Evaluation, evaluate, stored
+from .evaluation import OUT_OF_FOLD, Evaluation, evaluate, stored
 from .locate import explain_texts, predicted, read_together
 from .prior import Prior
 from .unseen import Unseen
@@ -148,7 +148,9 @@ class KeyTokenClassifier(Attention):
         y = check_labels("fit", labels, len(texts))
         weight = self._sample_weight(sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
-        unseen = self._out_of_fold(texts, y, weight, classes) if self.cross_fit else remembered(texts, len(classes))
+        unseen = remembered(texts, len(classes))
+        if self.cross_fit:
+            unseen = self._out_of_fold(texts, y, weight, classes).beside(unseen)
         built = build(texts, self._limits(), Threads(self._threads))
         vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
         del built
@@ -186,8 +188,8 @@ class KeyTokenClassifier(Attention):
 
     @property
     def calibrated_(self) -> bool:
-        """Whether the probabilities were calibrated on answers to texts that their models had not seen."""
-        return self.unseen_ is not None and len(self.unseen_) > 0
+        """Whether the probabilities were calibrated on out-of-fold answers."""
+        return self.unseen_ is not None and len(self.unseen_) > 0 and self.unseen_.kind == OUT_OF_FOLD
 
     def evaluate(self, texts: Iterable[str] | None = None, labels: Iterable[Any] | None = None) -> Evaluation | None:
         """How good the model is: on these texts, or as it has kept it from its own training (None: it kept nothing).

@@ -64,7 +64,7 @@ class Unseen:
     given_log : (n,) array
         The same for the given class.
     others : (m,) array
-        Hashes of texts of the training that have no row, or of a `share` of them.
+        Sorted hashes of a `share` of all texts of the training; none if each of them has a row.
     share : float
     n_texts : int
         Texts of the training.
@@ -169,19 +169,30 @@ class Unseen:
         none = np.zeros(0, np.uint64)
         return replace(self, hashes=none, others=none, texts=())
 
+    def beside(self, whole: Unseen) -> Unseen:
+        """With the hashes that another one remembers of the whole training, where some of its texts have no row."""
+        if len(self.hashes) == whole.n_texts:
+            return self
+        return replace(self, others=whole.others, share=whole.share, n_texts=whole.n_texts)
+
     def at_most(self, n_bytes: int) -> Unseen:
-        """With as many rows, evenly chosen, as take no more than so many bytes; without rows as many hashes."""
+        """With as many rows, evenly chosen, as take no more than so many bytes, a fifth of them for other hashes."""
         size = sum(array.nbytes for array in self.to_arrays().values())
         if size <= n_bytes:
             return self
-        if not len(self):
-            kept = self.others[: n_bytes // 8]  # the least ones of a sample are a sample
-            return replace(self, others=kept, share=self.share * max(1, len(kept)) / max(1, len(self.others)))
-        rows = np.linspace(0, len(self) - 1, len(self) * n_bytes // size, dtype=np.intp)
-        columns = {name: getattr(self, name)[rows] for name in ("given", "top", "logs", "given_log")}
-        hashes = self.hashes[rows] if len(self.hashes) else self.hashes
-        texts = tuple(self.texts[row] for row in rows.tolist()) if self.texts else ()
-        return replace(self, hashes=hashes, others=self.others[:0], texts=texts, **columns)
+        others = self.others if len(self.others) else np.sort(self.hashes)
+        kept = others[: (n_bytes // 5 if len(self) else n_bytes) // 8]  # the least of a sample are a sample
+        each = (size - self.others.nbytes) // max(1, len(self))
+        most = min(len(self), (n_bytes - kept.nbytes) // max(1, each))
+        rows = np.linspace(0, len(self) - 1, most, dtype=np.intp)
+        return replace(
+            self,
+            **{name: getattr(self, name)[rows] for name in ("given", "top", "logs", "given_log")},
+            hashes=self.hashes[rows] if len(self.hashes) else self.hashes,
+            texts=tuple(self.texts[row] for row in rows.tolist()) if self.texts else (),
+            others=kept,
+            share=self.share * max(1, len(kept)) / max(1, len(others)),
+        )
 
     # ---- on disk
 
