@@ -91,7 +91,7 @@ class Filed:
             own.tokens.indices[:] = made.tokens.indices
             own.tokens.data[:] = made.tokens.data
             own.tokens.indptr[:] = made.tokens.indptr
-            own.done()
+            own.let_go()
             del made  # before the next one is made
         return filed
 
@@ -110,7 +110,7 @@ class Filed:
                 raise ValueError("a document is out of range")
             if not (counts.data.min() > 0 and counts.data.max() < np.inf):
                 raise ValueError("an amount is out of range")
-            block.done()
+            block.let_go()
         return filed
 
     def blocks(self) -> list[Block]:

@@ -28,7 +28,7 @@ from ..model.losses import probabilities
 from ..model.weighting import WEIGHTINGS, weigh
 from ..text.ngrams import Limits, build
 from ..text.spill import Threads
-from ..training.weights import class_weighted
+from ..training.weights import class_weighted, sample_weights
 from .text import KeyTokenClassifier
 
 Options = dict[str, Any]
@@ -151,7 +151,7 @@ def autotune(
     fixed = {name: value for name, value in usual.items() if name in fixed or name.split("__")[0] in fixed}
     listed = check_texts("autotune", texts)
     y = check_labels("autotune", labels, len(listed))
-    weight = start._sample_weight(sample_weight, len(listed))
+    weight = sample_weights("fit", sample_weight, len(listed))
     begin = clock()
     deadline = begin + seconds
     space = Space.around(fixed, sum(map(len, listed)))

@@ -73,12 +73,9 @@ class Threads:
         return blocks(texts)
 
     def map(self, work: Callable[..., Any], given: tuple[Any, ...], *lists: Iterable[Any]) -> list[Any]:
-        keep = (lambda item: item) if self._folder is None else Spill(self._folder).put
-
-        def one(items: tuple[Any, ...]) -> Any:
-            return keep(work(*given, *map(loaded, items)))
-
-        return list(ordered_stream(one, zip(*lists, strict=True), self.width))
+        keep = (lambda result: result) if self._folder is None else Spill(self._folder).put
+        blocks = zip(*lists, strict=True)
+        return list(ordered_stream(lambda own: keep(work(*given, *map(loaded, own))), blocks, self.width))
 
     def fold(self, work: Callable[[Iterable[Any]], Any], items: Sequence[Any]) -> Any:
         return work(map(loaded, items))
