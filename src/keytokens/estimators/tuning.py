@@ -162,7 +162,8 @@ def autotune(
         race.run(options, space.moves(options, np.random.default_rng(seed)), tick)
         trials, best = race.trials, race.best
         if max_bytes is not None:
-            finals = Race(data.last_stage(), metric, deadline, data.when_small(listed, max_bytes))
+            last_stage = replace(data, stages=data.stages[-1:], screened=False)
+            finals = Race(last_stage, metric, deadline, data.when_small(listed, max_bytes))
             finals.run(best.options, space.finalists(options, best.options), tick)
             trials, best = [*trials, *finals.trials], finals.best
     model = KeyTokenClassifier().set_params(**best.options).fit(listed, y, weight)
@@ -380,9 +381,6 @@ class Data:
             return P
 
         return judge
-
-    def last_stage(self) -> Data:
-        return replace(self, stages=self.stages[-1:], screened=False)
 
     def judged(self, n_stages: int) -> tuple[Labels, Float, slice]:
         """The classes and weights of the held-out texts that speak, and of which stages they are.
