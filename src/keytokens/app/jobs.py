@@ -304,7 +304,9 @@ class _InBatches(Fit):
         """A model of all but a share of the texts; its files lie below the folder for what is done so far."""
         job, batches = self.job, self._batches(share)
         if job.dask is not None:
-            model = on_cluster(batches, job.options, job.dask)
+            from ..dask.estimator import fit_on_dask  # an extra: heavy, and perhaps not there
+
+            model = fit_on_dask(batches, job.options, job.dask, as_numbers)
         else:
             with writing(self.partial):
                 model = KeyTokenClassifier(verbose=self.watch.verbose).set_params(**job.options)
@@ -356,15 +358,6 @@ class _InBatches(Fit):
         except OSError:
             stats = []  # whoever reads it says what is wrong
         return json.dumps([self.job.text, self.job.label, stats])
-
-
-def on_cluster(
-    batches: Iterator[tuple[list[str], list[Any]]], options: dict[str, Any], address: str
-) -> KeyTokenClassifier:
-    """Fit on the workers of the Dask scheduler at this address."""
-    from ..dask.estimator import fit_on_dask  # an extra: heavy, and perhaps not there
-
-    return fit_on_dask(batches, options, address, as_numbers)
 
 
 @contextmanager

@@ -39,14 +39,8 @@ Array = NDArray[np.float64]
 _MAP, _WEIGHTS = ("mean", "scale", "landmarks", "transform", "centre"), ("q", "V", "e", "U", "c")
 
 
-def model_arrays(phi: FeatureMap, w: Weights) -> dict[str, Array]:
-    """Everything that a prediction needs."""
-    arrays = {name: getattr(phi, name) for name in _MAP} | {name: getattr(w, name) for name in _WEIGHTS}
-    return arrays | {"width": np.array([phi.width], np.float64)}
-
-
 def model_of(arrays: dict[str, Array], n_classes: int) -> tuple[FeatureMap, Weights]:
-    """The way back; a ValueError for arrays that do not fit together."""
+    """From what `to_arrays` gave; a ValueError for arrays that do not fit together."""
     shapes = _shapes(arrays, n_classes)
     if set(arrays) != set(shapes):
         raise ValueError("arrays are missing")
@@ -344,7 +338,9 @@ class BagClassifier(Scoring):
 
     def to_arrays(self) -> dict[str, Array]:
         """What `save` keeps beside the options."""
-        return model_arrays(self.feature_map_, self._present())
+        phi, w = self.feature_map_, self._present()
+        arrays = {name: getattr(phi, name) for name in _MAP} | {name: getattr(w, name) for name in _WEIGHTS}
+        return arrays | {"width": np.array([phi.width], np.float64)}
 
     def from_arrays(self, arrays: dict[str, Array], classes: NDArray[Any]) -> None:
         """Take over what `to_arrays` gave; refuse what does not fit together."""

@@ -31,7 +31,7 @@ _DEPTH = 50  # of a value inside of values
 
 def read_table(source: str, kind: str | None = None, wanted: Wanted | None = None, called: str | None = None) -> Table:
     """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
-    name = _name(source, called)
+    name = called or _name(source)
     if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
         pieces = _read_folder(Path(source), kind, BATCH, wanted)
     else:
@@ -40,13 +40,13 @@ def read_table(source: str, kind: str | None = None, wanted: Wanted | None = Non
 
 
 def read_batches(
-    source: str, kind: str | None = None, wanted: Wanted | None = None, called: str | None = None, rows: int = BATCH
+    source: str, kind: str | None = None, wanted: Wanted | None = None, rows: int = BATCH
 ) -> Iterator[Table]:
     """The same table in batches of up to so many rows, all with the same columns; the memory holds one of them."""
     if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
         yield from _read_folder(Path(source), kind, rows, wanted)
         return
-    name = _name(source, called)
+    name = _name(source)
     kind = kind or _kind_of_source(source, name)
     if kind != "jsonl":
         yield from _some(_pieces(source, kind, name, rows), name)
@@ -141,8 +141,8 @@ def _is_table(path: Path, kind: str | None) -> bool:
     return not path.name.startswith((".", "_")) and (kind is not None or (endings or [""])[-1] in FORMATS)
 
 
-def _name(source: str, called: str | None) -> str:
-    return called or ("standard input" if source == "-" else source)
+def _name(source: str) -> str:
+    return "standard input" if source == "-" else source
 
 
 def _same_columns(source: str, name: str, rows: int, spool: IO[bytes] | None = None) -> Iterator[Table]:
