@@ -41,12 +41,7 @@ class Executor(Protocol):
         """`work` of all items; perhaps first of some of them, and then of what came out."""
 
     def exchange(
-        self,
-        cut: Callable[..., Any],
-        merge: Callable[..., Any],
-        items: Sequence[Any],
-        bounds: Any,
-        least: int,
+        self, cut: Callable[..., Any], merge: Callable[..., Any], items: Sequence[Any], bounds: Any, least: int
     ) -> list[Any]:
         """For each range between two bounds `merge([cut(item, *range) for item in items], least)`."""
 
@@ -81,12 +76,7 @@ class Threads:
         return work(map(loaded, items))
 
     def exchange(
-        self,
-        cut: Callable[..., Any],
-        merge: Callable[..., Any],
-        items: Sequence[Any],
-        bounds: Any,
-        least: int,
+        self, cut: Callable[..., Any], merge: Callable[..., Any], items: Sequence[Any], bounds: Any, least: int
     ) -> list[Any]:
         def one(ends: tuple[Any, Any]) -> Any:
             return merge([cut(loaded(item), *ends) for item in items], least)
