@@ -407,7 +407,6 @@ def _add_uploads(app: FastAPI, server: _Server) -> None:
         kind, packing = _kind_of(name)
         id = new_id()
         file = server.store.upload_path(id, f".{kind}{packing}")
-        kept = False
 
         async def looked() -> dict[str, Any]:
             async with server.looks:
@@ -419,10 +418,9 @@ def _add_uploads(app: FastAPI, server: _Server) -> None:
                     async for piece in request.stream():
                         target.write(piece)
                 record = server.store.add_upload(id, name, file, await while_there(request, looked()))
-                kept = True
-            finally:
-                if not kept:
-                    file.unlink(missing_ok=True)
+            except BaseException:
+                file.unlink(missing_ok=True)
+                raise
         return UploadRecord(**record)
 
     @app.get("/api/uploads/{id}")
