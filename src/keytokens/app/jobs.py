@@ -273,7 +273,11 @@ class _InBatches(Fit):
     def score_held_out(self) -> Score | None:
         """The score that an interrupted run of the same share, data and options has left; else a new one."""
         path, job = self.partial / "score.json", self.job
-        score = self._kept_score(path) if job.resume else None
+        score = None
+        if job.resume:
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                record = unsealed(path.read_bytes())
+                score = Score(**record["score"]) if record["of"] == self.scored_as else None
         if score is None and job.holdout > 0:
             model = self._fit("score", job.holdout)
             classes = model.classes_.tolist()
@@ -285,13 +289,6 @@ class _InBatches(Fit):
         if score is not None and job.dask is None:
             write_whole(path, sealed({"of": self.scored_as, "score": asdict(score)}))
         return score
-
-    def _kept_score(self, path: Path) -> Score | None:
-        try:
-            record = unsealed(path.read_bytes())
-            return Score(**record["score"]) if record["of"] == self.scored_as else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
 
     def fit_all(self) -> KeyTokenClassifier:
         model = self._fit("all", 0.0)

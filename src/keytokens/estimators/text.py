@@ -195,13 +195,9 @@ class KeyTokenClassifier(Attention):
     def _scores(self, texts: Iterable[str]) -> Float:
         self._check_fitted()
         listed = check_texts("predict", texts)
-        theta = self._theta
-
-        def one(some: list[str]) -> Float:
-            return predicted(some, self.vocabulary_, theta, self.counts)
-
-        done = ordered_map(one, blocks(listed), self._threads)
-        return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))
+        model = self.vocabulary_, self._theta, self.counts
+        done = ordered_map(lambda some: predicted(some, *model), blocks(listed), self._threads)
+        return np.concatenate(done, axis=1) if done else np.zeros((len(self.intercept_), 0))
 
     def explain(self, text: str) -> Explanation:
         """Why this text gets its label, with what is proved of it."""
