@@ -496,10 +496,7 @@ class Race:
 @contextmanager
 def _bar(verbose: int, metric: str) -> Iterator[Tick]:
     """A function to call with the best trial after each one; a bar on stderr (1: on a terminal only, 2: always)."""
-    if not verbose:
-        yield lambda best: None
-        return
-    with Bar(desc="tuning", unit="trial", disable=None if verbose == 1 else False, leave=False) as bar:
+    with Bar(desc="tuning", unit="trial", disable=None if verbose == 1 else not verbose, leave=False) as bar:
 
         def tick(best: Trial) -> None:
             bar.update()
