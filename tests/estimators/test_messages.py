@@ -118,6 +118,8 @@ fit_batch(labels="xy")
     fit_batches: `labels` must be a list, one label a text; saw 'xy'.
 
 fit(weight=np.full(2, 0.0))
+fit(weight=[1, -1])
+    fit: `sample_weight` must be 2 finite numbers, none negative and not all zero; saw ....
 fit(weight=np.full(2, 1e-300))
 fit(weight=np.full(2, 1e-30))
 fit(weight=np.full(2, 1e30))
@@ -231,8 +233,8 @@ fit_bags(weight=[1e200, 1, 1, 1])
 fit_bags(class_weight={0: 1e308, 1: 1e308})
 fit_bags(class_weight={0: 0, 1: 0})
 fit_bags(class_weight={0: -1, 1: 1})
-    BagClassifier.fit: `sample_weight and class_weight` must be at least 0 and add up to at most 1e+150, not to 0;
-    saw ....
+    BagClassifier.fit: `sample_weight and class_weight` must be at least 0
+    and add up to a number from 1e-150 to 1e+150; saw a sum of ....
 fit_bags(head="tanh", value_penalty=1e308, random_state=0)
     BagClassifier.fit: `penalties and weights` must give a finite objective; saw inf. Make them smaller.
 

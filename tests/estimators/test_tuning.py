@@ -346,7 +346,7 @@ def test_a_bar_tells_the_best_so_far(capsys):
         ({"fixed": {"sinks": 1}}, "`fixed` must name options of KeyTokenClassifier; saw 'sinks'."),
         ({"fixed": {"prior__sink": -1}}, "`sink` must be a finite number of at least 0; saw -1."),
         ({"threads": 0}, "`threads` must be a whole number of at least 1 or None; saw 0."),
-        ({"sample_weight": [1]}, "`sample_weight` must be 4 finite numbers, none negative; saw [1]."),
+        ({"sample_weight": [1]}, "`sample_weight` must be 4 finite numbers, none negative and not all zero; saw [1]."),
     ],
 )
 def test_refusals(options, message):

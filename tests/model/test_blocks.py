@@ -114,9 +114,9 @@ def test_to_another_process_go_the_counts_alone():
     left = []
     block = replace(Block.of(random_matrix((30, 8))), let_go=lambda: left.append(1))
     block.times(np.ones((8, 1)), 1)
-    block.done()
+    block.let_go()
     sent = pickle.loads(pickle.dumps(block))
-    sent.done()
+    sent.let_go()
     assert left == [1]
     assert np.array_equal(sent.rows.toarray(), block.rows.toarray())
     assert "_parts" not in sent.__dict__

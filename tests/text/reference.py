@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from keytokens.text import MASK, Limits, Vocabulary, build
-from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, character_class
+from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, Ranges
 from keytokens.text.spill import Executor
 from keytokens.text.words import Words, keys_of_slices
+
+
+def character_class(*classes: Ranges) -> str:
+    """The inside of a regular expression's [...] for these classes."""
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for ranges in classes for first, last in ranges)
+
 
 letters, ideographs, marks = character_class(LETTERS), character_class(IDEOGRAPHS), character_class(MARKS)
 WORD = re.compile(f"[{letters}][{letters}{marks}]*|[{ideographs}][{marks}]*|[{character_class(SYMBOLS)}{MASK}]|!+|[?]+")

@@ -383,7 +383,9 @@ class _InBatches(Fit):
         job, share = self.job, 1.0 if part is None else 1 - self.job.share
         batches = ((texts, labels) for texts, labels, _ in self._batches(part))
         if job.dask is not None:
-            model = on_cluster(batches, job.options, job.dask)
+            from ..dask.estimator import fit_on_dask  # an extra: heavy, and perhaps not there
+
+            model = fit_on_dask(batches, job.options, job.dask, as_numbers)
         else:
             with writing(self.partial):
                 model = KeyTokenClassifier(verbose=self.watch.verbose).set_params(**job.options)
@@ -442,15 +444,6 @@ class _InBatches(Fit):
         except OSError:
             stats = []  # whoever reads it says what is wrong
         return json.dumps([self.job.text, self.job.label, stats])
-
-
-def on_cluster(
-    batches: Iterator[tuple[list[str], list[Any]]], options: dict[str, Any], address: str
-) -> KeyTokenClassifier:
-    """Fit on the workers of the Dask scheduler at this address."""
-    from ..dask.estimator import fit_on_dask  # an extra: heavy, and perhaps not there
-
-    return fit_on_dask(batches, options, address, as_numbers)
 
 
 @contextmanager

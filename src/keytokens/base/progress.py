@@ -47,10 +47,7 @@ def listening(tick: Tick) -> Iterator[None]:
 def progress(verbose: int) -> Iterator[Tick]:
     """A function to call with the objective after each step; a bar on stderr (1: on a terminal only, 2: always)."""
     listener = _listener.get() or (lambda value: None)
-    if not verbose:
-        yield listener
-        return
-    with Bar(desc="training", unit="step", disable=None if verbose == 1 else False, leave=False) as bar:
+    with Bar(desc="training", unit="step", disable=None if verbose == 1 else not verbose, leave=False) as bar:
 
         def tick(value: float) -> None:
             listener(value)

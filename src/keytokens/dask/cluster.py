@@ -44,7 +44,12 @@ class Cluster:
 
     @classmethod
     def of(cls, client: Any) -> Cluster:
-        client = present_client(client)
+        try:
+            client = client or distributed.default_client()
+        except ValueError:
+            advice = "open one first, for example client = Client('tcp://address:8786')"
+            rule = "be a client, or one must be open"
+            raise refusal("DaskKeyTokenClassifier", "client", rule, None, advice) from None
         client.wait_for_workers(1, timeout=_WAIT)
         return cls(client, sorted(client.nthreads()))
 
@@ -91,16 +96,6 @@ class Cluster:
     def near(self) -> bool:
         """Whether all workers are on this machine: then their results need not go through the scheduler."""
         return all("://127.0.0.1:" in worker for worker in self.workers)
-
-
-def present_client(client: Any) -> Any:
-    if client is not None:
-        return client
-    try:
-        return distributed.default_client()
-    except ValueError:
-        advice = "open one first, for example client = Client('tcp://address:8786')"
-        raise refusal("DaskKeyTokenClassifier", "client", "be a client, or one must be open", None, advice) from None
 
 
 def _bytes(item: Any) -> int:

@@ -18,7 +18,7 @@ from ..base.errors import refusal
 from ..estimators.streaming import Batches, Relabel, codes_of
 from ..estimators.text import KeyTokenClassifier
 from ..text.ngrams import build
-from ..training.weights import class_weighted
+from ..training.weights import class_weighted, sample_weights
 from .cluster import (
     Cluster,
     check_length,
@@ -95,7 +95,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         del parts
         classes, codes = codes_of("fit", cluster.gather(labels), relabel)
         check_length(len(codes), built.n_texts)
-        weight = self._sample_weight(sample_weight, built.n_texts)
+        weight = sample_weights("fit", sample_weight, built.n_texts)
         vocabulary = built.vocabulary
         if not len(vocabulary):
             advice = "lower min_df, raise max_df, or look at the texts"

@@ -43,12 +43,7 @@ class Workers:
         return level[0]
 
     def exchange(
-        self,
-        cut: Callable[..., Any],
-        merge: Callable[..., Any],
-        items: Sequence[Any],
-        bounds: Any,
-        least: int,
+        self, cut: Callable[..., Any], merge: Callable[..., Any], items: Sequence[Any], bounds: Any, least: int
     ) -> list[Any]:
         """A worker merges what its own shards have of each range first, and drops nothing yet."""
         cuts = [

@@ -55,10 +55,36 @@ class Exact:
         return Parameters(a, B, c - c.mean(), empty, own.log_sink)
 
 
-class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The options of a model, its training, and its predictions once `_scores` is written."""
+class Scoring(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What a classifier answers, from the scores (1 or K, n) that it gives in `_scores`."""
 
     classes_: NDArray[Any]
+
+    def _scores(self, X: Any) -> Float:
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> Float:
+        """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
+        F = self._scores(X)
+        return F[0] if len(F) == 1 else F.T
+
+    def predict_proba(self, X: Any) -> Float:
+        """The probability of each class, (n, K)."""
+        return probabilities(self._scores(X)).T
+
+    def predict_log_proba(self, X: Any) -> Float:
+        """The logarithm of each probability, (n, K): finite also where the probability itself rounds to 0."""
+        return log_probabilities(self._scores(X)).T
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest probability; the first of them if several are equal."""
+        P = self.predict_proba(X)
+        return self.classes_[P.argmax(axis=1)]
+
+
+class Attention(Scoring):
+    """The options of a model, its training, and its predictions once `_scores` is written."""
+
     attention_: Float
     values_: Float
     intercept_: Float
@@ -181,27 +207,6 @@ class Attention(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _present(self) -> Parameters:
         """The parameters as they were trained."""
         return Parameters(self.attention_, self.values_, self.intercept_, self.empty_, self.log_sink_)
-
-    def _scores(self, X: Any) -> Float:
-        raise NotImplementedError
-
-    def decision_function(self, X: Any) -> Float:
-        """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
-        F = self._scores(X)
-        return F[0] if len(F) == 1 else F.T
-
-    def predict_proba(self, X: Any) -> Float:
-        """The probability of each class, (n, K)."""
-        return probabilities(self._scores(X)).T
-
-    def predict_log_proba(self, X: Any) -> Float:
-        """The logarithm of each probability, (n, K): finite also where the probability itself rounds to 0."""
-        return log_probabilities(self._scores(X)).T
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the largest probability; the first of them if several are equal."""
-        P = self.predict_proba(X)
-        return self.classes_[P.argmax(axis=1)]
 
     def to_embeddings(self, dim: int | None = None) -> Embeddings:
         """E, p, v in dimension `dim` (None: the least that can hold the model) with the same f (see `Embeddings`)."""

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -28,26 +27,20 @@ from ..explain.bag import BagExplanation
 from ..model.attention import holding_half
 from ..model.blocks import Float
 from ..model.features import FEATURES, FeatureMap
-from ..model.losses import log_probabilities, probabilities
 from ..model.pooling import HEADS, Pooled, Shape, Weights, forward
 from ..model.ragged import Bags
 from ..training.bags import Training, first_weights
 from ..training.loop import Status
-from ..training.weights import class_weighted
+from ..training.weights import check_weights, class_weighted, sample_weights
+from .attention import Scoring
 
 Array = NDArray[np.float64]
 
 _MAP, _WEIGHTS = ("mean", "scale", "landmarks", "transform", "centre"), ("q", "V", "e", "U", "c")
 
 
-def model_arrays(phi: FeatureMap, w: Weights) -> dict[str, Array]:
-    """Everything that a prediction needs."""
-    arrays = {name: getattr(phi, name) for name in _MAP} | {name: getattr(w, name) for name in _WEIGHTS}
-    return arrays | {"width": np.array([phi.width], np.float64)}
-
-
 def model_of(arrays: dict[str, Array], n_classes: int) -> tuple[FeatureMap, Weights]:
-    """The way back; a ValueError for arrays that do not fit together."""
+    """From what `to_arrays` gave; a ValueError for arrays that do not fit together."""
     shapes = _shapes(arrays, n_classes)
     if set(arrays) != set(shapes):
         raise ValueError("arrays are missing")
@@ -131,32 +124,7 @@ def classes_of(owner: str, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.in
     return classes, codes
 
 
-def check_weight(owner: str, given: Any, n: int) -> Array:
-    """One weight a bag; 1 each where none is given."""
-    if given is None:
-        return np.ones(n)
-    try:
-        weight = np.asarray(given, np.float64)
-        weight = np.full(n, weight) if weight.ndim == 0 else weight
-    except (TypeError, ValueError):
-        weight = np.zeros(0)
-    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-        rule = f"be {n} finite numbers, none negative and not all zero"
-        raise refusal(owner, "sample_weight", rule, given)
-    return weight
-
-
-def check_total(owner: str, weight: NDArray[np.floating[Any]]) -> Array:
-    """Weights times those of the classes: none negative, not all zero, small enough for sums of their squares."""
-    with np.errstate(over="ignore"):
-        total = float(weight.sum())
-    if not (weight >= 0).all() or not 0 < total <= LARGEST:
-        rule = f"be at least 0 and add up to at most {LARGEST:g}, not to 0"
-        raise refusal(owner, "sample_weight and class_weight", rule, total)
-    return np.asarray(weight, np.float64)
-
-
-class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BagClassifier(Scoring):
     """One softmax attention on bags of vectors, f(X) = <phi(X) v, softmax(phi(X) q)> + c.
 
     A bag is an array (T_i, d): the instances of one input, in any order. `X` is a list of bags or an array (n, T, d);
@@ -202,7 +170,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (1,)
     """
 
-    classes_: NDArray[Any]
     feature_map_: FeatureMap
     query_: Array
     values_: Array
@@ -270,19 +237,21 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = listed(X)
         bags, y = self._training_bags(X, y, owner)
         classes, codes = classes_of(owner, y)
-        weight = check_weight(owner, sample_weight, len(bags))
-        total = check_total(owner, class_weighted(self.class_weight, y, weight))
+        weight = sample_weights(owner, sample_weight, len(bags))
+        total = check_weights(owner, class_weighted(self.class_weight, y, weight), weight.dtype)
         seed = check_random_state(self.random_state)
         with one_blas_thread():
-            phi, rows = self._learn_map(bags, weight, seed)
-            training = self._training(rows.shape[1], len(classes))
-            starts = first_weights(training.shape, codes, weight, self.n_starts, seed)
+            each = bags.spread(weight)
+            phi, rows = FeatureMap.learn(bags.rows, each, self.features, self.scale, self.n_landmarks, self.width, seed)
+            shape = Shape.of(rows.shape[1], len(classes), self.head, self.hidden)
+            penalties = self.value_penalty, self.attention_penalty
+            training = Training(shape, *penalties, self.max_iter, self.tol, self.verbose)
+            starts = first_weights(shape, codes, weight, self.n_starts, seed)
             best, history = training.best(bags.with_rows(rows), codes, total, len(classes), starts)
         if best.status is Status.NOT_FINITE:
-            raise refusal(
-                owner, "penalties and weights", "give a finite objective", best.state.value, "make them smaller"
-            )
-        w = Weights.unpack(best.state.theta, *training.shape)
+            rule, advice = "give a finite objective", "make them smaller"
+            raise refusal(owner, "penalties and weights", rule, best.state.value, advice)
+        w = Weights.unpack(best.state.theta, *shape)
         if not is_table(X):
             self.__dict__.pop("feature_names_in_", None)
         self._replace(classes, phi, w, n_iter_=best.steps, status_=best.status.value, history_=np.array(history))
@@ -298,14 +267,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seen = Seen(f"shape {y.shape}")
             raise refusal(owner, "y", f"have one label for each of the {len(bags)} bags", seen)
         return bags, y
-
-    def _learn_map(self, bags: Bags, weight: Array, seed: Any) -> tuple[FeatureMap, Array]:
-        each = bags.spread(weight)
-        return FeatureMap.learn(bags.rows, each, self.features, self.scale, self.n_landmarks, self.width, seed)
-
-    def _training(self, D: int, n_classes: int) -> Training:
-        shape = Shape.of(D, n_classes, self.head, self.hidden)
-        return Training(shape, self.value_penalty, self.attention_penalty, self.max_iter, self.tol, self.verbose)
 
     def _present(self) -> Weights:
         return Weights(self.query_, self.values_, self.intercept_, self.head_values_, self.head_intercept_)
@@ -341,23 +302,8 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with one_blas_thread():  # the same bits whoever else uses BLAS at this moment
             return bags, forward(bags.with_rows(self.feature_map_(bags.rows)), self._present())
 
-    def decision_function(self, X: Any) -> Array:
-        """f: (n,) for two classes, positive for `classes_[1]`; (n, K) for more."""
-        F = self._forward(X, "decision_function")[1].scores
-        return F[0] if len(F) == 1 else F.T
-
-    def predict_proba(self, X: Any) -> Float:
-        """The probability of each class, (n, K)."""
-        return probabilities(self._forward(X, "predict")[1].scores).T
-
-    def predict_log_proba(self, X: Any) -> Float:
-        """The logarithm of each probability, (n, K): finite also where the probability itself rounds to 0."""
-        return log_probabilities(self._forward(X, "predict")[1].scores).T
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the largest probability; the first of them if several are equal."""
-        P = self.predict_proba(X)
-        return self.classes_[P.argmax(axis=1)]
+    def _scores(self, X: Any) -> Float:
+        return self._forward(X, "predict")[1].scores
 
     def attention(self, X: Any) -> list[Array]:
         """For each bag the attention on its instances, which adds up to 1."""
@@ -392,7 +338,9 @@ class BagClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def to_arrays(self) -> dict[str, Array]:
         """What `save` keeps beside the options."""
-        return model_arrays(self.feature_map_, self._present())
+        phi, w = self.feature_map_, self._present()
+        arrays = {name: getattr(phi, name) for name in _MAP} | {name: getattr(w, name) for name in _WEIGHTS}
+        return arrays | {"width": np.array([phi.width], np.float64)}
 
     def from_arrays(self, arrays: dict[str, Array], classes: NDArray[Any]) -> None:
         """Take over what `to_arrays` gave; refuse what does not fit together."""

@@ -76,40 +76,11 @@ def _restricted(model: TokenModel, kept: NDArray[np.intp]) -> TokenModel:
 
 def _select(vocabulary: Vocabulary, kept: NDArray[np.intp]) -> tuple[Vocabulary, NDArray[np.intp]]:
     """The vocabulary of some columns, and which old column each new one is: columns follow the nodes."""
-    n_words = len(vocabulary.words)
     is_token = np.isin(vocabulary.column, kept)
-    needed = is_token.copy()
-    for level in reversed(vocabulary.levels):
-        own = needed[level.start : level.start + len(level.keys)]
-        prefix, last = _split(level.keys[own], n_words)
-        needed[prefix] = True
-        needed[last] = True
-    nodes = [_word_order(vocabulary, needed)]
-    number = np.full(len(needed), -1, np.int64)  # of each node that stays
-    number[nodes[0]] = np.arange(len(nodes[0]))
-    levels: list[Level] = []
-    start = len(nodes[0])
-    for level in vocabulary.levels:
-        left = np.flatnonzero(needed[level.start : level.start + len(level.keys)])
-        if not len(left):
-            break
-        prefix, last = _split(level.keys[left], n_words)
-        keys = number[prefix] * len(nodes[0]) + number[last]
-        sort = np.argsort(keys)
-        nodes.append(level.start + left[sort])
-        number[nodes[-1]] = start + np.arange(len(left))
-        levels.append(Level(start, keys[sort].astype(np.uint64)))
-        start += len(left)
-    old = np.concatenate(nodes)
-    words = tuple(vocabulary.words[word] for word in nodes[0].tolist())
-    small = Vocabulary(words, vocabulary.word_keys[nodes[0]], tuple(levels), _columns(is_token[old]))
-    return small, vocabulary.column[old[is_token[old]]].astype(np.intp)
-
-
-def _split(keys: NDArray[np.uint64], n_words: int) -> tuple[Whole, Whole]:
-    """The prefix of each n-gram, a node, and its last word."""
-    prefix, last = np.divmod(keys.astype(np.int64), n_words)
-    return prefix, last
+    old, words, levels = vocabulary.leading_to(is_token, lambda needed: _word_order(vocabulary, needed))
+    is_token = is_token[old]
+    small = Vocabulary(words, vocabulary.word_keys[old[: len(words)]], levels, _columns(is_token))
+    return small, vocabulary.column[old[is_token]].astype(np.intp)
 
 
 def _word_order(vocabulary: Vocabulary, needed: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -121,7 +92,8 @@ def _word_order(vocabulary: Vocabulary, needed: NDArray[np.bool_]) -> NDArray[np
     words = vocabulary.words
     uses = np.zeros(len(words), np.int64)
     for level in vocabulary.levels:
-        prefix, last = _split(level.keys[needed[level.start : level.start + len(level.keys)]], len(words))
+        keys = level.keys[needed[level.start : level.start + len(level.keys)]].astype(np.int64)
+        prefix, last = np.divmod(keys, len(words))
         uses += np.bincount(last, minlength=len(words))
         if level.start == len(words):  # the prefix is a word
             uses += np.bincount(prefix, minlength=len(words))

@@ -65,7 +65,9 @@ def save(model: KeyTokenClassifier | BagClassifier, path: str | os.PathLike[str]
             for name, content in contents.items():
                 written.append(folder / name)
                 write_new(written[-1], content)
-            replaced = _others(folder, written) if alone else _named_files(folder)
+            # alone: also what killed saves have left
+            ours = [file.name for file in folder.iterdir() if _OURS.fullmatch(file.name) and file not in written]
+            replaced = ours if alone else _named_files(folder)
             write_whole(folder / "model.json", record)
         except BaseException:
             present = _named_files(folder)  # an interrupt may come just after the new model took its place
@@ -118,11 +120,6 @@ def _named_files(folder: Path) -> list[str]:
     except ModelError:
         return []
     return [entry["name"] for entry in record["files"].values()]
-
-
-def _others(folder: Path, written: list[Path]) -> list[str]:
-    """All files of models but these: those of the model that is replaced, and what killed saves have left."""
-    return [file.name for file in folder.iterdir() if _OURS.fullmatch(file.name) and file not in written]
 
 
 def _plain(value: Any) -> Any:

@@ -38,8 +38,9 @@ from ..model.blocks import Block, block_bounds, made_of
 from ..model.weighting import WEIGHTINGS
 from ..text.ngrams import ANYTHING, Allowance, Built, Limits, build
 from ..text.spill import Threads
-from ..text.vocabulary import Level, Vocabulary
+from ..text.vocabulary import Vocabulary
 from ..training.lbfgs import LBFGSState
+from .compression import pack_words, unpack_words
 
 Batches = Iterable[tuple[Sequence[str], Sequence[Any]]]
 Relabel = Callable[[list[Any]], list[Any]]
@@ -91,7 +92,7 @@ class Filed:
             own.tokens.indices[:] = made.tokens.indices
             own.tokens.data[:] = made.tokens.data
             own.tokens.indptr[:] = made.tokens.indptr
-            own.done()
+            own.let_go()
             del made  # before the next one is made
         return filed
 
@@ -110,7 +111,7 @@ class Filed:
                 raise ValueError("a document is out of range")
             if not (counts.data.min() > 0 and counts.data.max() < np.inf):
                 raise ValueError("an amount is out of range")
-            block.done()
+            block.let_go()
         return filed
 
     def blocks(self) -> list[Block]:
@@ -359,20 +360,13 @@ class Workplace:
     def keep(self, found: Gathered) -> None:
         for file in found.counts.files:
             file.sync()
-        vocabulary = found.vocabulary
-        arrays: dict[str, NDArray[Any]] = {
-            "words": np.frombuffer("\n".join(vocabulary.words).encode("utf-8"), np.uint8),
-            "word_keys": vocabulary.word_keys,
-            "column": vocabulary.column,
-            "sizes": np.array(found.counts.sizes, np.int64),
-            "y": found.y.astype(np.int64),
-        }
-        arrays |= {f"level_{n}": level.keys for n, level in enumerate(vocabulary.levels)}
+        arrays = {"sizes": np.array(found.counts.sizes, np.int64), "y": found.y.astype(np.int64)}
+        arrays |= pack_words(found.vocabulary)
         write_whole(self.folder / "gathered.safetensors", save(arrays))
         record = {
             "key": self.key,
             "classes": found.classes.tolist(),
-            "tokens": len(vocabulary),
+            "tokens": len(found.vocabulary),
             "dropped": found.dropped,
             "files": {name: _digest_of_file(self.folder / name) for name in _LARGE},
         }
@@ -399,18 +393,11 @@ class Workplace:
             raise InputError(f"cannot go on in {where!r}: the run there differs in {names}. {advice}.")
 
     def _gathered(self, record: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Gathered:
-        words = tuple(arrays["words"].tobytes().decode("utf-8").split("\n"))
-        levels: list[Level] = []
-        start = len(words)
-        while f"level_{len(levels)}" in arrays:
-            levels.append(Level(start, arrays[f"level_{len(levels)}"]))
-            start += len(levels[-1].keys)
-        vocabulary = Vocabulary(words, arrays["word_keys"], tuple(levels), arrays["column"])
-        sizes, y, classes = arrays["sizes"].tolist(), arrays["y"], np.array(record["classes"])
-        n_texts = sum(n for n, _ in sizes)
-        if len(vocabulary.column) != start or len(vocabulary.word_keys) != len(words) or len(y) != n_texts:
+        sizes, y, classes = arrays.pop("sizes").tolist(), arrays.pop("y"), np.array(record["classes"])
+        vocabulary = unpack_words(arrays)
+        if len(y) != sum(n for n, _ in sizes) or len(vocabulary) != record["tokens"]:
             raise ValueError("the arrays do not fit together")
-        if len(vocabulary) != record["tokens"] or y.min() < 0 or y.max() >= len(classes):
+        if y.min() < 0 or y.max() >= len(classes):
             raise ValueError("the numbers are out of range")
         filed = Filed.opened(self.folder, sizes, record["tokens"])
         return Gathered(vocabulary, filed, classes, y, record["dropped"])

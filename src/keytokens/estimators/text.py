@@ -25,7 +25,7 @@ from ..text.ngrams import Limits, build
 from ..text.spill import Threads
 from ..text.vocabulary import Vocabulary
 from ..text.words import blocks
-from ..training.weights import class_weighted
+from ..training.weights import class_weighted, sample_weights
 from .attention import Attention, Exact
 from .crossfit import Parts, cross_fit, remembered
 from .evaluation import OUT_OF_FOLD, Evaluation, evaluate, stored
@@ -146,7 +146,7 @@ class KeyTokenClassifier(Attention):
         self.check_options()
         texts = check_texts("fit", texts)
         y = check_labels("fit", labels, len(texts))
-        weight = self._sample_weight(sample_weight, len(texts))
+        given = sample_weights("fit", sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
         unseen = remembered(texts, len(classes))
         if self.cross_fit:
@@ -157,7 +157,7 @@ class KeyTokenClassifier(Attention):
         if not len(vocabulary):
             advice = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", advice)
-        weight = class_weighted(self.class_weight, y, weight)
+        weight = class_weighted(self.class_weight, y, given)
         del texts, y  # a list and an array of our own
         documents = blocks_of(counts, len(classes))
         del counts
@@ -250,24 +250,12 @@ class KeyTokenClassifier(Attention):
             self._learn(data, found.classes, kept, vocabulary_=found.vocabulary, dropped_=found.dropped)
         return self
 
-    def _sample_weight(self, given: Any, n: int) -> Float:
-        if given is None:
-            return np.broadcast_to(np.float64(1), n)  # takes no memory
-        weight = np.asarray(given, np.float64)
-        if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
-            raise refusal("fit", "sample_weight", f"be {n} finite numbers, none negative", given)
-        return weight
-
     def _scores(self, texts: Iterable[str]) -> Float:
         self._check_fitted()
         listed = check_texts("predict", texts)
-        theta = self._theta
-
-        def one(some: list[str]) -> Float:
-            return predicted(some, self.vocabulary_, theta, self.counts)
-
-        done = ordered_map(one, blocks(listed), self._threads)
-        return np.concatenate(done, axis=1) if done else np.zeros((len(theta.c), 0))
+        model = self.vocabulary_, self._theta, self.counts
+        done = ordered_map(lambda some: predicted(some, *model), blocks(listed), self._threads)
+        return np.concatenate(done, axis=1) if done else np.zeros((len(self.intercept_), 0))
 
     def explain(self, text: str) -> Explanation:
         """Why this text gets its label, with what is proved of it."""

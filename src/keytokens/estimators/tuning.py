@@ -28,7 +28,7 @@ from ..model.losses import probabilities
 from ..model.weighting import WEIGHTINGS, weigh
 from ..text.ngrams import Limits, build
 from ..text.spill import Threads
-from ..training.weights import class_weighted
+from ..training.weights import class_weighted, sample_weights
 from .text import KeyTokenClassifier
 
 Options = dict[str, Any]
@@ -151,7 +151,7 @@ def autotune(
     fixed = {name: value for name, value in usual.items() if name in fixed or name.split("__")[0] in fixed}
     listed = check_texts("autotune", texts)
     y = check_labels("autotune", labels, len(listed))
-    weight = start._sample_weight(sample_weight, len(listed))
+    weight = sample_weights("fit", sample_weight, len(listed))
     begin = clock()
     deadline = begin + seconds
     space = Space.around(fixed, sum(map(len, listed)))
@@ -162,7 +162,8 @@ def autotune(
         race.run(options, space.moves(options, np.random.default_rng(seed)), tick)
         trials, best = race.trials, race.best
         if max_bytes is not None:
-            finals = Race(data.last_stage(), metric, deadline, data.when_small(listed, max_bytes))
+            last_stage = replace(data, stages=data.stages[-1:], screened=False)
+            finals = Race(last_stage, metric, deadline, data.when_small(listed, max_bytes))
             finals.run(best.options, space.finalists(options, best.options), tick)
             trials, best = [*trials, *finals.trials], finals.best
     model = KeyTokenClassifier().set_params(**best.options).fit(listed, y, weight)
@@ -381,9 +382,6 @@ class Data:
 
         return judge
 
-    def last_stage(self) -> Data:
-        return replace(self, stages=self.stages[-1:], screened=False)
-
     def judged(self, n_stages: int) -> tuple[Labels, Float, slice]:
         """The classes and weights of the held-out texts that speak, and of which stages they are.
 
@@ -498,10 +496,7 @@ class Race:
 @contextmanager
 def _bar(verbose: int, metric: str) -> Iterator[Tick]:
     """A function to call with the best trial after each one; a bar on stderr (1: on a terminal only, 2: always)."""
-    if not verbose:
-        yield lambda best: None
-        return
-    with Bar(desc="tuning", unit="trial", disable=None if verbose == 1 else False, leave=False) as bar:
+    with Bar(desc="tuning", unit="trial", disable=None if verbose == 1 else not verbose, leave=False) as bar:
 
         def tick(best: Trial) -> None:
             bar.update()

@@ -85,16 +85,10 @@ def _lengths(batch: Any) -> NDArray[np.int64]:
     """Bytes of all strings in each row."""
     total = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
-        if pyarrow.types.is_dictionary(column.type) and batch.num_rows:
-            total += _one_column(column)
+        if pyarrow.types.is_dictionary(column.type) and column.type.value_type in _STRINGS and batch.num_rows:
+            sizes = compute.binary_length(column.dictionary).take(column.indices)
+            total += compute.fill_null(sizes, 0).to_numpy(zero_copy_only=False)
     return total
-
-
-def _one_column(column: Any) -> NDArray[np.int64]:
-    if column.type.value_type not in _STRINGS:
-        return np.zeros(len(column), np.int64)
-    sizes = compute.binary_length(column.dictionary)
-    return np.asarray(compute.fill_null(sizes.take(column.indices), 0).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _cuts(lengths: NDArray[np.int64], name: str, start: int) -> Iterator[tuple[int, int]]:

@@ -31,7 +31,7 @@ _DEPTH = 50  # of a value inside of values
 
 def read_table(source: str, kind: str | None = None, wanted: Wanted | None = None, called: str | None = None) -> Table:
     """Read a table; the ending of the name says what it is unless `kind` does. Messages may call it otherwise."""
-    name = _name(source, called)
+    name = called or _name(source)
     if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
         pieces = _read_folder(Path(source), kind, BATCH, wanted)
     else:
@@ -40,13 +40,13 @@ def read_table(source: str, kind: str | None = None, wanted: Wanted | None = Non
 
 
 def read_batches(
-    source: str, kind: str | None = None, wanted: Wanted | None = None, called: str | None = None, rows: int = BATCH
+    source: str, kind: str | None = None, wanted: Wanted | None = None, rows: int = BATCH
 ) -> Iterator[Table]:
     """The same table in batches of up to so many rows, all with the same columns; the memory holds one of them."""
     if os.path.isdir(source):  # not Path.is_dir, which raises where a name is too long
         yield from _read_folder(Path(source), kind, rows, wanted)
         return
-    name = _name(source, called)
+    name = _name(source)
     kind = kind or _kind_of_source(source, name)
     if kind != "jsonl":
         yield from _some(_pieces(source, kind, name, rows), name)
@@ -141,8 +141,8 @@ def _is_table(path: Path, kind: str | None) -> bool:
     return not path.name.startswith((".", "_")) and (kind is not None or (endings or [""])[-1] in FORMATS)
 
 
-def _name(source: str, called: str | None) -> str:
-    return called or ("standard input" if source == "-" else source)
+def _name(source: str) -> str:
+    return "standard input" if source == "-" else source
 
 
 def _same_columns(source: str, name: str, rows: int, spool: IO[bytes] | None = None) -> Iterator[Table]:
@@ -204,10 +204,6 @@ def _pieces(
         yield from _read_jsonl(watched, rows, whole) if kind == "jsonl" else _read_csv(watched, kind, rows)
 
 
-def _at_lines(name: str, columns: dict[str, list[Any]], lines: list[int], headed: bool = False) -> Table:
-    return Table(name, columns, lambda i: f"line {lines[i]}", headed)
-
-
 def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
     name = watched.name
     with decoding(watched, newline="") as text:
@@ -217,7 +213,10 @@ def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
         held = 0
         for line, row in _csv_rows(text, kind, name):
             if header is None:
-                header = _check_header(row, name)
+                header = [field.strip() for field in row]
+                twice = next((field for field, times in Counter(header).items() if times > 1), None)
+                if twice is not None:
+                    raise DataError(f"{name}, line 1: column names must differ; saw {shorten(twice)} twice.")
                 continue
             if len(row) != len(header):
                 raise DataError(
@@ -230,10 +229,10 @@ def _read_csv(watched: Watched, kind: str, most: int) -> Iterator[Table]:
             lines.append(line)
             held += sum(map(len, row))
             if len(rows) == most or held >= _HELD:
-                yield _at_lines(name, _columns(header, rows), lines, headed=True)
+                yield _table_of(name, header, rows, lines)
                 rows, lines, held = [], [], 0
         if header and rows:
-            yield _at_lines(name, _columns(header, rows), lines, headed=True)
+            yield _table_of(name, header, rows, lines)
 
 
 def _csv_rows(text: IO[str], kind: str, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -253,16 +252,9 @@ def _csv_rows(text: IO[str], kind: str, name: str) -> Iterator[tuple[int, list[s
         raise DataError(f"{name}, line {reader.line_num}: not valid CSV: {error}.") from None
 
 
-def _columns(header: list[str], rows: list[list[str]]) -> dict[str, list[Any]]:
-    return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
-
-
-def _check_header(row: list[str], name: str) -> list[str]:
-    names = [field.strip() for field in row]
-    if len(set(names)) < len(names):
-        twice = next(field for field, times in Counter(names).items() if times > 1)
-        raise DataError(f"{name}, line 1: column names must differ; saw {shorten(twice)} twice.")
-    return names
+def _table_of(name: str, header: list[str], rows: list[list[str]], lines: list[int]) -> Table:
+    columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+    return Table(name, columns, lambda i: f"line {lines[i]}", headed=True)
 
 
 def _read_jsonl(watched: Watched, most: int, whole: bool) -> Iterator[Table]:
@@ -278,7 +270,8 @@ def _read_jsonl(watched: Watched, most: int, whole: bool) -> Iterator[Table]:
         rows = rows * whole + len(records)
         values = values * whole + sum(map(len, records))
         _check_cells(len(names) * rows, values, watched.name)
-        return _at_lines(watched.name, {key: [record.get(key) for record in records] for key in names}, lines)
+        columns, at = {key: [record.get(key) for record in records] for key in names}, lines
+        return Table(watched.name, columns, lambda i: f"line {at[i]}")
 
     with decoding(watched, newline="\n") as text:
         for number, line in enumerate(text, start=1):

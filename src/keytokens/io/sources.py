@@ -165,9 +165,15 @@ class Watched(io.BufferedIOBase):
         if self.decoder is not None:
             given = self._in_utf8(given, self.decoder, size)
         if self.ends:
-            self._measure(given)
+            last = max(given.rfind(end) for end in self.ends)
+            self.line = self.line + len(given) if last < 0 else len(given) - last - 1
+            if self.line > LONGEST:
+                where = f"{self.name}, line {self.lines + given.count(bytes([10])) + 1}"
+                raise DataError(f"{where}: a line may have {LONGEST:,} bytes; saw more. Is it the right file?")
         self.lines += given.count(b"\n")
         return given
+
+    read1 = read  # what a wrapper for text asks for
 
     def find_encoding(self) -> None:
         """UTF-16 and UTF-32 are known by their byte-order marks; without one, by the zeros beside ends of lines."""
@@ -197,16 +203,6 @@ class Watched(io.BufferedIOBase):
             seen = error.object[error.start : error.end].hex()
             rule = f"must be {error.encoding[:6].upper()}, as the byte-order mark says; saw the bytes 0x{seen}"
             raise DataError(f"{self.name}, line {line}: the text {rule}. Save it as UTF-8.") from None
-
-    def _measure(self, given: bytes) -> None:
-        last = max(given.rfind(end) for end in self.ends)
-        self.line = self.line + len(given) if last < 0 else len(given) - last - 1
-        if self.line > LONGEST:
-            where = f"{self.name}, line {self.lines + given.count(bytes([10])) + 1}"
-            raise DataError(f"{where}: a line may have {LONGEST:,} bytes; saw more. Is it the right file?")
-
-    def read1(self, size: int = -1, /) -> bytes:
-        return self.read(size)
 
 
 @contextmanager

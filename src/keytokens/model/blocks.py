@@ -54,7 +54,7 @@ class Block:
     """Some documents."""
 
     tokens: sparse.csr_matrix  # (tokens, documents)
-    let_go: Callable[[], None] | None = None  # called after each use: what lies in a file gives its memory back
+    let_go: Callable[[], None] = lambda: None  # to be called after each use: what lies in a file gives its memory back
 
     @classmethod
     def of(cls, rows: sparse.csr_matrix) -> Block:
@@ -73,23 +73,17 @@ class Block:
         """The documents one after the other: a copy."""
         return _turned(self.tokens).tocsr()
 
-    def done(self) -> None:
-        """To be called after each use."""
-        if self.let_go is not None:
-            self.let_go()
-
     def times(self, X: Float, threads: Pool) -> Float:
         """C X: (tokens, columns) to (documents, columns)."""
         found = np.empty((len(self), X.shape[1]), self.tokens.dtype)
         for at in range(0, X.shape[1], _COLUMNS):
-            found[:, at : at + _COLUMNS] = self._times(X[:, at : at + _COLUMNS], threads)
+            some = slice(at, at + _COLUMNS)
+            parts = ordered_map(lambda part: product(part.rows, X[part.span, some]), self._parts, threads)  # noqa: B023
+            total, *others = parts
+            for other in others:
+                total += other
+            found[:, some] = total
         return found
-
-    def _times(self, X: Float, threads: Pool) -> Float:
-        total, *others = ordered_map(lambda part: product(part.rows, X[part.span]), self._parts, threads)
-        for other in others:
-            total += other
-        return total
 
     def transposed_times(self, R: Float, threads: Pool, of: Callable[[Float], Float] | None = None) -> Float:
         """C' R: (documents, columns) to (tokens, columns); with `of`, of(C)' R, where it acts on each entry."""

@@ -128,7 +128,8 @@ def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any
     df = s.presence.sum(axis=1)
     if sizes is None:
         sizes = np.ones(len(df), np.uint8)
-    fainter, narrower = (_powers(decay, sizes, df.dtype) for decay in (_MEAN_DECAY, _WIDTH_DECAY))
+    further = np.arange(int(sizes.max(initial=1)) + 1) - 1.0  # words of a token after the first
+    fainter, narrower = (np.power(decay, further).astype(df.dtype)[sizes] for decay in (_MEAN_DECAY, _WIDTH_DECAY))
     ratio = log_count_ratios(s.presence)
     width = np.abs(ratio)
     root = 1.0 if ratio.shape[1] == 1 else float(np.sqrt(2))
@@ -175,12 +176,6 @@ def curvature_of(prior: Prior, seen: Statistics) -> Curvature:
     attention = (np.square(moved, out=moved) * energy).mean(axis=1)
     attention += attention.dtype.type(prior.attention_penalty)
     return Curvature(values, attention, max(BEND * float(seen.documents.sum()), 1e-12))
-
-
-def _powers(base: float, sizes: NDArray[np.integer[Any]], dtype: np.dtype[Any]) -> Float:
-    """(V,) base^(n - 1) for a token of n words."""
-    table: Float = np.power(base, np.arange(int(sizes.max(initial=1)) + 1) - 1.0).astype(dtype)
-    return table[sizes]
 
 
 def _size(x: Float, df: Float) -> float:

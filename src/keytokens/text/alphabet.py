@@ -30,11 +30,6 @@ def _ranges(packed: str) -> Ranges:
     return tuple(found)
 
 
-def character_class(*classes: Ranges) -> str:
-    """The inside of a regular expression's [...] for these classes."""
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for ranges in classes for first, last in ranges)
-
-
 LETTERS = _ranges(
     """
     1c.9 8.p 5 2.p 1c 8.1 2 4.1 2.2 2.m 2.u 2.cp 5.b f.4 8 2 3m.4 2.1 3.3 2 7 2.2 2 2.j 2.2a 2.3u 9.4l 2.11 3

@@ -73,7 +73,7 @@ def stacked(
     parts: Sequence[Part], n_columns: int, weigh: Weigh = lambda counts: counts, dtype: Any = np.float32
 ) -> sparse.csr_matrix:
     """One matrix of all parts, weighed."""
-    sizes = np.concatenate([np.empty(0, np.int32), *(_texts(part).sizes for part in parts)])
+    sizes = np.concatenate([np.empty(0, np.int32), *(loaded(held).sizes[i:j] for held, i, j in parts)])
     pointer = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     if pointer[-1] < 2**31:
         pointer = pointer.astype(np.int32)
@@ -82,16 +82,13 @@ def stacked(
     matrix.has_sorted_indices = True
     matrix.has_canonical_format = True
     first = 0
-    for rows in map(_texts, parts):  # one after the other: they may lie in a file
+    for held, i, j in parts:  # one after the other: they may lie in a file
+        rows = loaded(held).between(i, j)
         last = first + len(rows.columns)
         matrix.indices[first:last] = rows.columns
         matrix.data[first:last] = weigh(rows.counts.astype(dtype))
         first = last
     return matrix
-
-
-def _texts(part: Part) -> Rows:
-    return loaded(part[0]).between(*part[1:])
 
 
 def parts_of(lengths: Sequence[int], first: int, last: int) -> list[tuple[int, int, int]]:

@@ -115,11 +115,11 @@ def build(texts: Any, limits: Limits, run: Executor | None = None, allowance: Al
     n_words, n_texts = run.value([run.call(len, found), run.call(attrgetter("n_texts"), found)])
     grams, nodes = _frequent(run, words, ends, n_words, limits, allowance)
     column = run.call(choose, grams, limits, n_texts)
-    n_tokens = run.value(run.call(n_chosen, column))
+    n_tokens = int(run.value(run.call(np.max, column))) + 1
     kept = allowance.keep(n_tokens)
     if kept < n_tokens:
         column = run.call(choose, grams, replace(limits, max_tokens=kept), n_texts)
-    rows = run.map(count_block, (run.call(or_none, column),), ends, *nodes)
+    rows = run.map(count_block, (column,), ends, *nodes)
     keys = [run.call(attrgetter("keys"), own) for own in grams]
     del words, ends, grams, nodes
     give_back_memory()
@@ -331,7 +331,7 @@ def _joined(ranges: Sequence[Grams]) -> Grams:
 
 
 def choose(grams: Sequence[Grams], limits: Limits, n_texts: int) -> Ids:
-    """The column of every node; -1 for those that are no token."""
+    """The column of every node, -1 for those that are no token; and one more -1, at -1, for what is no node."""
     most = limits.max_df * n_texts * (1 + 1e-12)  # a share of exactly max_df is allowed, whatever the rounding
     chosen = [
         (own.texts >= limits.least(order)) & (own.texts <= most) & (order >= limits.ngrams[0])
@@ -343,17 +343,8 @@ def choose(grams: Sequence[Grams], limits: Limits, n_texts: int) -> Ids:
         ties = np.flatnonzero(everyone & (frequency == least))
         everyone &= frequency > least
         everyone[ties[: limits.max_tokens - np.count_nonzero(everyone)]] = True
+    everyone = np.append(everyone, False)
     return np.where(everyone, np.cumsum(everyone, dtype=np.int32) - np.int32(1), np.int32(-1))
-
-
-def n_chosen(column: Ids) -> int:
-    """The number of tokens."""
-    return int(np.count_nonzero(column >= 0))
-
-
-def or_none(column: Ids) -> Ids:
-    """With an entry more, at -1, for what is no node."""
-    return np.append(column, np.int32(-1))
 
 
 def count_block(column: Ids, ends: NDArray[np.intp], *nodes: Ids) -> Rows:
@@ -362,7 +353,8 @@ def count_block(column: Ids, ends: NDArray[np.intp], *nodes: Ids) -> Rows:
 
 
 def vocabulary_of(found: WordCounts, keys: Sequence[Keys], column: Ids) -> Vocabulary:
-    """The vocabulary of these nodes, by order, without those that lead to no token."""
+    """The vocabulary of these nodes, by order, without those that lead to no token; see `choose`."""
+    column = column[:-1]
     starts = np.cumsum([0, *map(len, keys)]).tolist()
     levels = [Level(start, own) for start, own in zip(starts[1:], keys[1:], strict=False) if len(own)]
     vocabulary = Vocabulary(found.spelled, found.keys, tuple(levels), column)

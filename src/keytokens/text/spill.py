@@ -41,12 +41,7 @@ class Executor(Protocol):
         """`work` of all items; perhaps first of some of them, and then of what came out."""
 
     def exchange(
-        self,
-        cut: Callable[..., Any],
-        merge: Callable[..., Any],
-        items: Sequence[Any],
-        bounds: Any,
-        least: int,
+        self, cut: Callable[..., Any], merge: Callable[..., Any], items: Sequence[Any], bounds: Any, least: int
     ) -> list[Any]:
         """For each range between two bounds `merge([cut(item, *range) for item in items], least)`."""
 
@@ -73,23 +68,15 @@ class Threads:
         return blocks(texts)
 
     def map(self, work: Callable[..., Any], given: tuple[Any, ...], *lists: Iterable[Any]) -> list[Any]:
-        keep = (lambda item: item) if self._folder is None else Spill(self._folder).put
-
-        def one(items: tuple[Any, ...]) -> Any:
-            return keep(work(*given, *map(loaded, items)))
-
-        return list(ordered_stream(one, zip(*lists, strict=True), self.width))
+        keep = (lambda result: result) if self._folder is None else Spill(self._folder).put
+        blocks = zip(*lists, strict=True)
+        return list(ordered_stream(lambda own: keep(work(*given, *map(loaded, own))), blocks, self.width))
 
     def fold(self, work: Callable[[Iterable[Any]], Any], items: Sequence[Any]) -> Any:
         return work(map(loaded, items))
 
     def exchange(
-        self,
-        cut: Callable[..., Any],
-        merge: Callable[..., Any],
-        items: Sequence[Any],
-        bounds: Any,
-        least: int,
+        self, cut: Callable[..., Any], merge: Callable[..., Any], items: Sequence[Any], bounds: Any, least: int
     ) -> list[Any]:
         def one(ends: tuple[Any, Any]) -> Any:
             return merge([cut(loaded(item), *ends) for item in items], least)

@@ -8,7 +8,7 @@ node that is only on the way to a token has no column.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,29 +175,39 @@ class Vocabulary:
         return cls(tuple(spelled), keys[where], tuple(levels), np.concatenate(columns))
 
     def trimmed(self) -> Vocabulary:
-        """The same tokens in the same columns, without the nodes that lead to none.
+        """The same tokens in the same columns, without the nodes that lead to none."""
+        old, words, levels = self.leading_to(self.column >= 0, lambda needed: np.flatnonzero(needed[: len(self.words)]))
+        return Vocabulary(words, self.word_keys[old[: len(words)]], levels, self.column[old])
 
-        What is left keeps its order: keys made of new numbers rise as those of the old ones did.
+    def leading_to(
+        self, is_token: NDArray[np.bool_], order: Callable[[NDArray[np.bool_]], NDArray[np.intp]]
+    ) -> tuple[NDArray[np.intp], tuple[str, ...], tuple[Level, ...]]:
+        """The nodes that are, or lead to, these tokens: the old number of each, and their words and levels.
+
+        `order` gives the words among the needed nodes in their new order; longer nodes follow by their new keys.
         """
-        needed = self.column >= 0
-        n_words = len(self.words)
+        n_words, needed = len(self.words), is_token.copy()
         for level in reversed(self.levels):
-            own = needed[level.start : level.start + len(level.keys)]
-            prefix, last = np.divmod(level.keys[own], np.uint64(n_words))
-            needed[prefix.astype(np.intp)] = True
-            needed[last.astype(np.intp)] = True
-        number = np.cumsum(needed, dtype=np.int64) - 1
-        kept = np.flatnonzero(needed[:n_words])
+            prefix, last = np.divmod(level.keys[needed[level.start :][: len(level.keys)]].astype(np.int64), n_words)
+            needed[prefix] = True
+            needed[last] = True
+        nodes = [order(needed)]
+        number = np.full(len(needed), -1, np.int64)  # of each node that stays
+        number[nodes[0]] = np.arange(len(nodes[0]))
         levels: list[Level] = []
+        start = len(nodes[0])
         for level in self.levels:
             left = np.flatnonzero(needed[level.start : level.start + len(level.keys)])
             if not len(left):
                 break
-            prefix, last = np.divmod(level.keys[left], np.uint64(n_words))
-            keys = number[prefix.astype(np.intp)] * len(kept) + number[last.astype(np.intp)]
-            levels.append(Level(int(number[level.start + left[0]]), keys.astype(np.uint64)))
-        words = tuple(self.words[word] for word in kept.tolist())
-        return Vocabulary(words, self.word_keys[kept], tuple(levels), self.column[needed])
+            prefix, last = np.divmod(level.keys[left].astype(np.int64), n_words)
+            keys = number[prefix] * len(nodes[0]) + number[last]
+            sort = np.argsort(keys, kind="stable")  # next to no work where the words keep their order
+            nodes.append(level.start + left[sort])
+            number[nodes[-1]] = start + np.arange(len(left))
+            levels.append(Level(start, keys[sort].astype(np.uint64)))
+            start += len(left)
+        return np.concatenate(nodes), tuple(self.words[word] for word in nodes[0].tolist()), tuple(levels)
 
     def grid(self, words: Words) -> Ids:
         """(words, n) the column of the n-gram of 1, 2, ... words that begins at each word, -1 where none is known.

@@ -60,14 +60,14 @@ class TrainingSet:
         """(m + 1, n) for each block: see `means_of`."""
         for block in self.blocks:
             yield means_of(block, theta, self.threads)
-            block.done()
+            block.let_go()
 
     def sum(self, of: Callable[..., Part], *given: Any) -> Part:
         """of(block, y, weight, *given, threads) summed over the blocks."""
         tree: TreeSum[Part] = TreeSum()
         for block, y, weight in zip(self.blocks, self.y, self.weights, strict=True):
             tree.add(of(block, y, weight, *given, self.threads))
-            block.done()
+            block.let_go()
         return tree.total()
 
 

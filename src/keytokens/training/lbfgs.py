@@ -19,7 +19,9 @@ from .loop import Status
 _NEARER = 0.4  # the part of a step that is left where the whole of it does not descend enough
 
 Vector = NDArray[Any]
-Pair = tuple[Vector, Vector, float]  # a step s, the change y of the gradient along it, 1 / s'y (0: no use)
+Pair = tuple[
+    Vector, Vector, float
+]  # a step s, the change y of the gradient along it, 1 / s'y (0: no use, without positive curvature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +91,15 @@ class LBFGS:
             value, gradient = self.objective(theta)
             if value <= state.value + 1e-4 * length * slope:
                 direction *= length
-                pair = _pair(direction, gradient - state.gradient)
+                y = gradient - state.gradient
+                curvature = float(np.dot(direction, y))
+                rho = 1 / curvature if curvature > 1e-16 * float(np.dot(y, y)) else 0.0
                 small = state.value - value <= self.tolerance * max(abs(value), self.floor * abs(state.first))
                 return LBFGSState(
                     theta=theta,
                     value=value,
                     gradient=gradient,
-                    pairs=[*state.pairs, pair],
+                    pairs=[*state.pairs, (direction, y, rho)],
                     evaluations=state.evaluations + number + 1,
                     first=state.first,
                     small_steps=state.small_steps + 1 if small else 0,
@@ -119,12 +123,6 @@ class LBFGS:
         for (s, y, rho), share in zip(pairs, reversed(shares), strict=True):
             d += (share - rho * float(np.dot(y, d))) * s
         return d
-
-
-def _pair(s: Vector, y: Vector) -> Pair:
-    """Of no use without positive curvature."""
-    curvature = float(np.dot(s, y))
-    return s, y, 1 / curvature if curvature > 1e-16 * float(np.dot(y, y)) else 0.0
 
 
 def _read(start: Any) -> Vector:

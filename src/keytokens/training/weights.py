@@ -29,7 +29,19 @@ def class_weighted(rule: Any, y: NDArray[Any], weight: Float) -> Float:
     return weight * compute_sample_weight(rule, y)
 
 
-def check_weights(owner: str, weight: Float, dtype: np.dtype[Any]) -> Float:
+def sample_weights(owner: str, given: Any, n: int) -> NDArray[np.float64]:
+    """One weight a document or bag, or one for all; 1 each, which takes no memory, where none is given."""
+    try:
+        weight = np.asarray(1 if given is None else given, np.float64)
+    except (TypeError, ValueError):
+        weight = np.zeros(0)
+    weight = np.broadcast_to(weight, n) if weight.ndim == 0 else weight
+    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+        raise refusal(owner, "sample_weight", f"be {n} finite numbers, none negative and not all zero", given)
+    return weight
+
+
+def check_weights(owner: str, weight: Float, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Weights as training can add and square them in this precision: none negative, not all zero, none too large."""
     limit = 1e150 if dtype == np.float64 else 1e18
     with np.errstate(over="ignore"):

@@ -170,7 +170,7 @@ def test_a_second_fit_from_files_is_refused_while_the_first_runs(here, capsys, m
 
 def test_a_fit_on_a_cluster_leaves_an_interrupted_one_alone(here, monkeypatch):
     """It uses nothing in OUTPUT.partial, which may be another fit's."""
-    monkeypatch.setattr("keytokens.app.jobs.on_cluster", lambda batches, *_: kt.load("model"))
+    monkeypatch.setattr("keytokens.dask.estimator.fit_on_dask", lambda batches, *_: kt.load("model"))
     Path("m.partial").mkdir()
     Path("m.partial/score.json").write_text("of another fit")
     assert run(["fit", "in.csv", "-o", "m", "--dask", "tcp://127.0.0.1:9", "--holdout", "0"]) == 0

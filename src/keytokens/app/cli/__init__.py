@@ -16,9 +16,9 @@ def main(arguments: list[str] | None = None) -> None:
             signal.signal(signal.SIGINT, leave_at_once)
     except ValueError:  # signals belong to the main thread
         pass
-    from .app import finish  # takes half a second, in which only the handler above speaks
+    from .app import run  # takes half a second, in which only the handler above speaks
 
-    sys.exit(finish(arguments))
+    sys.exit(run(arguments))
 
 
 def leave_at_once(*_: object) -> None:

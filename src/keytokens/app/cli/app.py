@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from typing import Annotated, Any
 
 import typer
@@ -53,17 +52,10 @@ def _keytokens(
 
 
 def run(arguments: list[str] | None) -> int:
-    """`finish`, after which Ctrl-C does again what it did before."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        return finish(arguments)
-    finally:
-        if before is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+    """Run a command and return its exit code; whatever goes wrong for a known reason is one line on stderr.
 
-
-def finish(arguments: list[str] | None) -> int:
-    """Run a command and return its exit code; whatever goes wrong for a known reason is one line on stderr."""
+    From its end on Ctrl-C does nothing: the process is about to end.
+    """
     try:
         if signal.getsignal(signal.SIGINT) is leave_at_once:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a command has something to clear away

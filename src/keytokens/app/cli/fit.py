@@ -10,7 +10,7 @@ import typer
 from ...base.checks import LARGEST_SEED
 from ...estimators.streaming import LEAST_MEMORY
 from ...estimators.text import KeyTokenClassifier
-from ..jobs import FOLDS, SHARE, Fit, FitJob, fit_table
+from ..jobs import FOLDS, SHARE, FitJob, fit_table
 from .common import (
     JsonOption,
     TableFormat,
@@ -158,20 +158,13 @@ def fit(
         dask=dask,
     )
     done = fit_table(job, Teller(quiet=json), save_model)
-    warnings = _told(done, quiet=json)
-    if json:
-        show_json({**done.record(), "warnings": warnings})
-
-
-def _told(done: Fit, quiet: bool) -> list[str]:
-    """Say what was fitted and what is wrong with it; return the warnings, which are also on stderr."""
-    model = done.model
-    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=quiet)
+    model, doubt = done.model, "" if done.score is None else done.score.doubt
+    say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)
     if model.dropped_ is not None:
         dropped, of = model.dropped_["tokens"], model.dropped_["of"]
-        say(f"dropped {dropped:,} of {of:,} tokens, the least frequent ones: {model.dropped_['why']}", quiet=quiet)
-    warnings = [done.score.doubt] if done.score is not None and done.score.doubt else []
-    for warning in warnings:
-        warn(f"fit: warning: {warning}. The model has learned nothing that helps.")
-    say(f"model: {done.job.output}", quiet=quiet)
-    return warnings
+        say(f"dropped {dropped:,} of {of:,} tokens, the least frequent ones: {model.dropped_['why']}", quiet=json)
+    if doubt:
+        warn(f"fit: warning: {doubt}. The model has learned nothing that helps.")
+    say(f"model: {output}", quiet=json)
+    if json:
+        show_json({**done.record(), "warnings": [doubt] if doubt else []})

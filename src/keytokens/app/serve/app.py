@@ -234,44 +234,31 @@ def create_app(
 
 
 def _add_errors(app: FastAPI) -> None:
-    def answer(status: int, message: str) -> JSONResponse:
-        return _PlainJSON(error_body(message), status)
+    """What each kind of error is answered with: of several kinds that an error is of, the nearest one says it."""
 
-    @app.exception_handler(StarletteHTTPException)
-    async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
-        return answer(error.status_code, str(error.detail))
+    def answer(kind: type[Exception], status: int | Callable[[Any], int], says: Callable[[Any], str] = str) -> None:
+        async def handler(_: Request, error: Exception) -> JSONResponse:
+            return _PlainJSON(error_body(says(error)), status if isinstance(status, int) else status(error))
 
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if part != "body")
-        return answer(422, f"{place or 'the body'}: {first['msg'].lower()}.")
+        app.add_exception_handler(kind, handler)
 
-    @app.exception_handler(NotThere)
-    async def absent(_: Request, error: NotThere) -> JSONResponse:
-        return answer(404, str(error))
+    answer(StarletteHTTPException, lambda error: error.status_code, lambda error: str(error.detail))
+    answer(RequestValidationError, 422, _first_complaint)
+    answer(NotThere, 404)
+    answer(Busy, 429)
+    answer(InputError, 400)
+    answer(MissingExtra, 415)
+    answer(KeyTokensError, 500)
+    for kind in (OSError, sqlite3.Error):
+        answer(kind, lambda error: 507 if _is_full(error) else 500, lambda e: f"the store cannot be used: {reason(e)}.")
+    answer(ClientDisconnect, 400, lambda _: "the request ended too early.")
+    answer(Exception, 500, lambda error: f"something went wrong here ({type(error).__name__}).")
 
-    @app.exception_handler(Busy)
-    async def busy(_: Request, error: Busy) -> JSONResponse:
-        return answer(429, str(error))
 
-    @app.exception_handler(KeyTokensError)
-    async def ours(_: Request, error: KeyTokensError) -> JSONResponse:
-        status = 400 if isinstance(error, InputError) else 415 if isinstance(error, MissingExtra) else 500
-        return answer(status, str(error))
-
-    @app.exception_handler(OSError)
-    @app.exception_handler(sqlite3.Error)
-    async def unwritten(_: Request, error: OSError | sqlite3.Error) -> JSONResponse:
-        return answer(507 if _is_full(error) else 500, f"the store cannot be used: {reason(error)}.")
-
-    @app.exception_handler(ClientDisconnect)
-    async def gone(_: Request, error: ClientDisconnect) -> JSONResponse:
-        return answer(400, "the request ended too early.")
-
-    @app.exception_handler(Exception)
-    async def unexpected(_: Request, error: Exception) -> JSONResponse:
-        return answer(500, f"something went wrong here ({type(error).__name__}).")
+def _first_complaint(error: RequestValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if part != "body")
+    return f"{place or 'the body'}: {first['msg'].lower()}."
 
 
 def _is_full(error: OSError | sqlite3.Error) -> bool:
@@ -420,7 +407,6 @@ def _add_uploads(app: FastAPI, server: _Server) -> None:
         kind, packing = _kind_of(name)
         id = new_id()
         file = server.store.upload_path(id, f".{kind}{packing}")
-        kept = False
 
         async def looked() -> dict[str, Any]:
             async with server.looks:
@@ -432,10 +418,9 @@ def _add_uploads(app: FastAPI, server: _Server) -> None:
                     async for piece in request.stream():
                         target.write(piece)
                 record = server.store.add_upload(id, name, file, await while_there(request, looked()))
-                kept = True
-            finally:
-                if not kept:
-                    file.unlink(missing_ok=True)
+            except BaseException:
+                file.unlink(missing_ok=True)
+                raise
         return UploadRecord(**record)
 
     @app.get("/api/uploads/{id}")
