@@ -150,7 +150,7 @@ class KeyTokenClassifier(Attention):
         classes, codes = np.unique(y, return_inverse=True)
         unseen = remembered(texts, len(classes))
         if self.cross_fit:
-            unseen = self._out_of_fold(texts, y, weight, classes).beside(unseen)
+            unseen = self._out_of_fold(texts, y, given, classes).beside(unseen)
         built = build(texts, self._limits(), Threads(self._threads))
         vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
         del built
@@ -162,7 +162,7 @@ class KeyTokenClassifier(Attention):
         documents = blocks_of(counts, len(classes))
         del counts
         data = self._training_set(documents, len(classes), codes, weight, vocabulary.sizes)
-        self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)
+        self._learn(data, classes, vocabulary_=vocabulary, dropped_=None, about_=None)
         self.keep(unseen)
         return self
 
