@@ -22,8 +22,8 @@ from .evaluation import HELD_OUT, OUT_OF_FOLD, Answers, calibration
 TOP = 10  # classes of a text whose probabilities are stored
 LEAST_LOG = -100.0  # of a probability that is stored
 _ENOUGH = 1_000  # answers from which on the bins of the calibration error tell more than noise
-_MOST = 50_000  # answers that a scale is fitted to
-_AROUND = np.geomspace(2 / 3, 3 / 2, 25)  # times the scale of least log loss: what is tried then
+_MOST = 20_000  # answers that a scale is fitted to
+_AROUND = np.geomspace(2 / 3, 3 / 2, 15)  # times the scale of least log loss: what is tried then
 
 Hashes = NDArray[np.uint64]
 Array = NDArray[Any]
