@@ -22,6 +22,7 @@ from .evaluation import HELD_OUT, OUT_OF_FOLD, Answers, calibration
 TOP = 10  # classes of a text whose probabilities are stored
 LEAST_LOG = -100.0  # of a probability that is stored
 _ENOUGH = 1_000  # answers from which on the bins of the calibration error tell more than noise
+_WIDTH = 0.5  # of the prior on the logarithm of a scale
 _MOST = 20_000  # answers that a scale is fitted to
 _AROUND = np.geomspace(2 / 3, 3 / 2, 15)  # times the scale of least log loss: what is tried then
 
@@ -155,7 +156,9 @@ class Unseen:
             return replace(self, scale=scale).answers(some, self.given[some])
 
         def log_loss(log_scale: float) -> float:
-            return -float(np.log(np.maximum(scaled(np.exp(log_scale)).p_given, 1e-300)).mean())
+            """Summed, with a prior on the scale: where all answers are right the loss alone would know no end."""
+            loss = -np.log(np.maximum(scaled(np.exp(log_scale)).p_given, 1e-300)).sum()
+            return float(loss + (log_scale / _WIDTH) ** 2 / 2)
 
         if not len(some):
             return self
