@@ -15,7 +15,7 @@ import pytest
 import keytokens.estimators.streaming
 import keytokens.model.blocks
 from keytokens import KeyTokenClassifier, Prior
-from keytokens.base.errors import InputError, ModelError
+from keytokens.base.errors import InputError
 from keytokens.estimators.saving import load
 from keytokens.estimators.streaming import LEAST_MEMORY, Budget, Workplace, sealed, unsealed
 from keytokens.text import ngrams, words
@@ -224,16 +224,6 @@ def test_a_budget_says_what_it_drops(monkeypatch, tmp_path):
     again = KeyTokenClassifier().fit_batches([], memory=10**9, folder=tmp_path / "work", resume=True)
     assert again.dropped_ == bounded.dropped_
     assert bounded.fit(texts, labels).dropped_ is None
-
-
-@pytest.mark.parametrize("damage", [7, {}, {"tokens": 1, "of": 2}, {"tokens": -1, "of": 2, "why": ""}])
-def test_a_damaged_record_of_what_was_dropped(tmp_path, damage):
-    texts, labels = reviews(40)
-    KeyTokenClassifier().fit(texts, labels).save(tmp_path)
-    record = json.loads((tmp_path / "model.json").read_text())
-    (tmp_path / "model.json").write_text(json.dumps({**record, "dropped": damage}))
-    with pytest.raises(ModelError, match="dropped must have two numbers of tokens and a reason"):
-        load(tmp_path)
 
 
 def test_a_budget_that_holds_nothing_useful():
