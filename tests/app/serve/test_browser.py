@@ -190,7 +190,8 @@ def test_looks(browser, tmp_path, model):
         take_in(client.store, model)
         if folder:
             client.train(table(300), title="Reviews, spring")
-        for scheme, width in itertools.product(("light", "dark"), (360, 1100)):
+        looks = itertools.product(("light", "dark"), (360, 1100)) if folder else (("light", 1100), ("dark", 360))
+        for scheme, width in looks:
             one = Visit(
                 browser,
                 f"http://127.0.0.1:{client.port}/",
