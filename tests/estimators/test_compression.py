@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +25,7 @@ from keytokens.estimators.saving import size_on_disk
 from keytokens.model.attention import Parameters, scores
 from keytokens.text import Vocabulary, count
 
-from ..corpus import FILLER, NEGATIVE, POSITIVE, reviews, topics
+from ..corpus import reviews, topics
 
 OPTIONS = [
     (reviews, {}),
@@ -292,55 +291,3 @@ def test_a_budget_without_room_for_a_token_is_refused(models):
 
 
 # ---- the proofs
-
-
-def label_of(model, counts):
-    """By the formula, from the numbers that are stored."""
-    theta = model.token_model().theta
-    w = np.exp(theta.a.astype(np.float64)) * counts
-    B = theta.B.astype(np.float64)
-    F = (B @ w / (w.sum() + np.exp(theta.log_sink)) + theta.c) if w.sum() + np.exp(theta.log_sink) else theta.empty
-    return model.classes_[int(F[0] > 0) if len(F) == 1 else int(np.argmax(F))]
-
-
-@given(st.lists(st.sampled_from([*POSITIVE, *NEGATIVE, *FILLER[:3], "not", "goal", "bank", "law"]), max_size=6))
-def test_proofs_of_the_loaded_small_model_hold(loaded, words):
-    for clf in loaded:
-        e = clf.explain(" ".join(words))
-        names = list(dict.fromkeys(token.text for token in e.tokens))
-        if not names or len(names) > 8:
-            continue
-        counts = count([" ".join(words)], clf.vocabulary_).toarray()[0]
-        column = {name: clf.vocabulary_.tokens.index(name) for name in names}
-        outcome = {}
-        for size in range(len(names) + 1):
-            for gone in itertools.combinations(names, size):
-                left = counts.copy()
-                left[[column[name] for name in gone]] = 0
-                outcome[frozenset(gone)] = label_of(clf, left)
-        assert outcome[frozenset()] == e.label
-        flips = [len(gone) for gone, label in outcome.items() if label != e.label]
-        assert e.flip.size == min(flips, default=0)
-        if flips:
-            assert outcome[frozenset(item.text for item in e.flip)] != e.label
-        sufficient = [
-            kept
-            for size in range(len(names) + 1)
-            for kept in itertools.combinations(names, size)
-            if all(label == e.label for gone, label in outcome.items() if not gone & set(kept))
-        ]
-        assert e.sufficient.size == len(sufficient[0])
-        assert tuple(sorted(item.text for item in e.sufficient)) in [tuple(sorted(kept)) for kept in sufficient]
-
-
-@pytest.fixture(scope="module")
-def loaded(models, tmp_path_factory):
-    """Those with a sink and raw counts, with about half of their tokens."""
-    folder = tmp_path_factory.mktemp("loaded")
-    found = []
-    for number in (0, 3):
-        clf = models[number]
-        small = clf.compressed(size_on_disk(clf._with(shrink(clf.token_model(), len(clf.vocabulary_) // 2))))
-        small.save(folder / str(number))
-        found.append(kt.load(folder / str(number)))
-    return found

@@ -171,19 +171,6 @@ def test_stopped_at_any_step_a_model_loads(saved, clf, step, for_good, monkeypat
         assert step >= 5, "saving touches the disk more often than that"
 
 
-def test_read_only_folder(saved, clf, monkeypatch):
-    """As root every folder is writable, so the system's refusal is played."""
-
-    def refuse(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("keytokens.estimators.saving.write_new", refuse)
-    with pytest.raises(kt.OutputError, match=r"cannot write '.*model': permission denied\. What was there before is"):
-        clf.save(saved)
-    monkeypatch.undo()
-    assert kt.load(saved).predict(["great"]).tolist() == ["pos"]
-
-
 def test_full_disk_leaves_the_old_model(saved, clf):
     """A limit on the size of files is the full disk that a test can have."""
     texts, labels = reviews(400, seed=9)
@@ -199,28 +186,6 @@ def test_full_disk_leaves_the_old_model(saved, clf):
         signal.signal(signal.SIGXFSZ, ignored)
     assert len(list(saved.iterdir())) == 3
     assert kt.load(saved).predict(["great"]).tolist() == ["pos"]
-
-
-def test_two_writers_and_a_reader(saved, clf):
-    other = kt.KeyTokenClassifier().fit(*reviews(50, seed=4))
-    known = [clf.predict_proba(["great dull"]).tolist(), other.predict_proba(["great dull"]).tolist()]
-    failures: list[BaseException] = []
-
-    def write(model):
-        try:
-            for _ in range(25):
-                model.save(saved)
-        except BaseException as error:
-            failures.append(error)
-
-    writers = [threading.Thread(target=write, args=(model,)) for model in (clf, other)]
-    for writer in writers:
-        writer.start()
-    while any(writer.is_alive() for writer in writers):
-        assert kt.load(saved).predict_proba(["great dull"]).tolist() in known
-    assert not failures
-    assert kt.load(saved).predict_proba(["great dull"]).tolist() in known
-    assert len(list(saved.iterdir())) == 3
 
 
 @pytest.fixture

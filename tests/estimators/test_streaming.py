@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -122,60 +123,62 @@ def test_another_run_is_not_gone_on_with(tmp_path):
     KeyTokenClassifier(prior=Prior(spread=2.0)).fit_batches(in_batches(texts, labels), folder=tmp_path, source="b.csv")
 
 
-@pytest.mark.parametrize("name", ["counts.json", "gathered.safetensors", "indices", "state.safetensors"])
-def test_damaged_files_are_refused_in_one_line(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(keytokens.estimators.streaming, "_EVERY", 0.0)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Folders of two fits that saved their state at every step; the second one had the labels the other way round."""
     texts, labels = reviews(60)
-    KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path)
-    content = (tmp_path / name).read_bytes()
-    (tmp_path / name).write_bytes(content[: len(content) // 2])
+    place = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keytokens.estimators.streaming, "_EVERY", 0.0)
+        for name, y in (("one", labels), ("other", labels[::-1])):
+            KeyTokenClassifier().fit_batches(in_batches(texts, y), folder=place / name, source="0")
+    return place
+
+
+@pytest.fixture
+def work(finished, tmp_path):
+    """A copy of the first one."""
+    return shutil.copytree(finished / "one", tmp_path / "work")
+
+
+def go_on(folder):
+    KeyTokenClassifier().fit_batches([], folder=folder, resume=True, source="0")
+
+
+def check_damaged(folder):
     with pytest.raises(InputError, match=r"is damaged\. Begin anew"):
-        KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True)
+        go_on(folder)
 
 
 @pytest.mark.parametrize("name", ["counts.json", "gathered.safetensors", "indices", "data", "state.safetensors"])
-def test_a_changed_number_is_noticed(name, tmp_path, monkeypatch):
-    """Numbers that are as good as others would end in another model, and nobody would know."""
-    monkeypatch.setattr(keytokens.estimators.streaming, "_EVERY", 0.0)
-    texts, labels = reviews(60)
-    KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path, source="0")
-    content = (tmp_path / name).read_bytes()
+def test_a_changed_number_is_noticed(name, work):
+    """Numbers that are as good as others would end in another model, and nobody would know. A pipe would never end."""
+    file = work / name
+    content = file.read_bytes()
     places = [len(content) - 4, len(content) // 2 & ~3]  # of a vector, a table or a record
     places += [content.index(word) + len(word) for word in (b'"tokens": ', b'\\"evaluations\\": ') if word in content]
-    for at in places:
-        changed = bytearray(content)
-        changed[at] ^= 1
-        (tmp_path / name).write_bytes(changed)
-        with pytest.raises(InputError, match=r"is damaged\. Begin anew"):
-            KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True, source="0")
-    (tmp_path / name).write_bytes(content)
-    KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True, source="0")
+    damaged = [content[: len(content) // 2]]
+    damaged += [content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in places]
+    for bad in damaged:
+        file.write_bytes(bad)
+        check_damaged(work)
+    file.unlink()
+    os.mkfifo(file)
+    check_damaged(work)
+    file.unlink()
+    file.write_bytes(content)
+    go_on(work)
 
 
-def test_a_state_belongs_to_its_counts(tmp_path, monkeypatch):
+def test_a_state_belongs_to_its_counts(work, finished, tmp_path):
     """That of other texts is whole, and its vectors may even have the right length."""
-    monkeypatch.setattr(keytokens.estimators.streaming, "_EVERY", 0.0)
+    other = shutil.copytree(finished / "other", tmp_path / "other")
+    shutil.copy(other / "state.safetensors", work)
+    check_damaged(work)
+    go_on(other)
+    (other / "counts.json").unlink()  # gathered again, they are the same: the state may stay
     texts, labels = reviews(60)
-    for name, y in (("one", labels), ("other", labels[::-1])):
-        KeyTokenClassifier().fit_batches(in_batches(texts, y), folder=tmp_path / name)
-    state = (tmp_path / "other" / "state.safetensors").read_bytes()
-    (tmp_path / "one" / "state.safetensors").write_bytes(state)
-    with pytest.raises(InputError, match="is damaged"):
-        KeyTokenClassifier().fit_batches([], folder=tmp_path / "one", resume=True)
-    KeyTokenClassifier().fit_batches([], folder=tmp_path / "other", resume=True)
-    (tmp_path / "other" / "counts.json").unlink()  # gathered again, they are the same: the state may stay
-    KeyTokenClassifier().fit_batches(in_batches(texts, labels[::-1]), folder=tmp_path / "other", resume=True)
-
-
-def test_a_pipe_in_the_place_of_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(keytokens.estimators.streaming, "_EVERY", 0.0)
-    texts, labels = reviews(60)
-    KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path)
-    for name in ("state.safetensors", "data", "counts.json"):
-        (tmp_path / name).unlink()
-        os.mkfifo(tmp_path / name)
-        with pytest.raises(InputError, match="is damaged"):
-            KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True)
+    KeyTokenClassifier().fit_batches(in_batches(texts, labels[::-1]), folder=other, resume=True, source="0")
 
 
 def test_a_record_is_unsealed_only_as_it_was_sealed():
@@ -336,32 +339,26 @@ def test_a_folder_of_others_keeps_its_files(tmp_path):
     assert [file.name for file in place.folder.iterdir()] == ["mine.txt"]
 
 
-def test_the_record_of_a_run_is_readable(tmp_path):
-    texts, labels = reviews(60)
-    KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path, source="here")
-    record = json.loads((tmp_path / "counts.json").read_text())
-    assert record["key"]["source"] == "here"
+def test_the_record_of_a_run_is_readable(work):
+    record = json.loads((work / "counts.json").read_text())
+    assert record["key"]["source"] == "0"
     assert record["classes"] == ["neg", "pos"]
 
 
-def test_counts_that_name_no_token_are_not_trained_on(tmp_path):
+def test_counts_that_name_no_token_are_not_trained_on(work):
     """Products of sparse matrices do not check their indices: a wrong one would read memory that is not theirs.
 
     The checksums are mended here, so that they are not what refuses.
     """
-    texts, labels = reviews(60)
-    KeyTokenClassifier().fit_batches(in_batches(texts, labels), folder=tmp_path)
-    record = unsealed((tmp_path / "counts.json").read_bytes())
+    record = unsealed((work / "counts.json").read_bytes())
 
     def mend(name: str, content: bytes) -> None:
-        (tmp_path / name).write_bytes(content)
+        (work / name).write_bytes(content)
         record["files"][name] = hashlib.sha256(content).hexdigest()
-        (tmp_path / "counts.json").write_bytes(sealed(record))
+        (work / "counts.json").write_bytes(sealed(record))
 
     for name, value in (("indices", np.int32(2**30)), ("indices", np.int32(-1)), ("data", np.float32(np.nan))):
-        content = (tmp_path / name).read_bytes()
+        content = (work / name).read_bytes()
         mend(name, content[:40] + value.tobytes() + content[44:])
-        with pytest.raises(InputError, match=r"is damaged\. Begin anew"):
-            KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True)
+        check_damaged(work)
         mend(name, content)
-    KeyTokenClassifier().fit_batches([], folder=tmp_path, resume=True)

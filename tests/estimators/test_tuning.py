@@ -109,18 +109,6 @@ def test_values_of_f1_are_its_derivatives():
     np.testing.assert_allclose((values - f1(w)) / w.sum(), slopes, atol=1e-8)
 
 
-@given(st.lists(st.tuples(*[st.floats(-3, 3)] * 3), min_size=2, max_size=30))
-def test_gains_that_pass_the_bar_one_by_one_pass_it_together(scores):
-    first, second, third = np.array(scores).T
-    ones = np.ones(len(first))
-
-    def gain(a, b):
-        mean, error = tuning.mean_and_error(b - a, ones)
-        return mean - error
-
-    assert gain(first, third) >= gain(first, second) + gain(second, third) - 1e-12
-
-
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=60), st.integers(2, 6), st.integers(0, 3))
 def test_folds_are_a_partition_with_equal_shares(y, n_folds, seed):
     y = np.array(y)

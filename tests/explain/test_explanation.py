@@ -276,11 +276,6 @@ def test_sets_are_sequences(models):
     assert "Explanation('pos'" in repr(e)
 
 
-def test_refusals(models):
-    with pytest.raises(kt.InputError, match=r"explain: `text` must be one string; saw \['a'\]\."):
-        models[0].explain(["a"])
-
-
 def test_tokens_are_rows_and_arrays(models):
     """Rows are made when one is read; the arrays hold the same figures."""
     for clf in models:

@@ -138,22 +138,6 @@ def test_mean_attention_is_a_share(K, sink, scale):
         assert got.sum() < 1
 
 
-def test_several_blocks_are_one_training_set(monkeypatch):
-    whole = problem(3, n=100)
-    monkeypatch.setattr(counts, "BLOCK", 30)
-    parts = problem(3, n=100)
-    assert len(parts.y) > 3
-    assert sum(len(y) for y in parts.y) == 100
-    one, two = whole.sum(statistics, whole.n_classes), parts.sum(statistics, parts.n_classes)
-    assert_allclose(one.presence, two.presence, rtol=1e-13)
-    assert_allclose(one.energy, two.energy, rtol=1e-13)
-    theta = fit_scalars(whole, PLAIN, 3, 1e-9).theta
-    one, two = (each.sum(evaluate, loss_for(3), theta) for each in (whole, parts))
-    assert one.loss == pytest.approx(two.loss, rel=1e-13)
-    assert_allclose(one.a, two.a, rtol=1e-10, atol=1e-13)
-    assert_allclose(whole.mean_attention(theta), parts.mean_attention(theta), rtol=1e-12)
-
-
 def objective_of(monkeypatch, fit, module=training):
     """The objective that a fit of this module descends on, and where it begins."""
     caught = []
@@ -178,18 +162,6 @@ def check_gradient(objective, point: np.ndarray, h: float = 1e-4) -> None:
 def test_the_gradient_of_the_scalars(monkeypatch, K):
     objective, start = objective_of(monkeypatch, lambda: fit_scalars(problem(K), PLAIN, 0, 0.0))
     check_gradient(objective, start + 0.3 * np.random.default_rng(0).normal(size=len(start)))
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_fit_scalars_learns(K):
-    data = problem(K, n=300)
-    check_learned(data, fit_scalars(data, PLAIN, 200, 1e-8).theta)
-
-
-def check_learned(data: TrainingSet, theta: Parameters) -> None:
-    F = scores(data.blocks[0].rows, theta)
-    predicted = (F[0] > 0).astype(int) if len(F) == 1 else F.argmax(axis=0)
-    assert np.mean(predicted == data.y[0]) > 0.75
 
 
 def as_trained(data: TrainingSet, options: PriorOptions) -> tuple[Parameters, Parameters, np.ndarray]:

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 import keytokens as kt
 from keytokens.explain import BagExplanation
 from keytokens.model.features import FEATURES
-from keytokens.model.pooling import Weights, forward
-from keytokens.model.ragged import Bags
 
 from .planted import planted
 
@@ -71,7 +69,7 @@ def test_sets_of_equal_weights_with_ties(numbers, intercept):
     check_sets(record(np.zeros(len(said)), np.column_stack([np.zeros(len(said)), said])), exact=True)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("classes", [2, 3])
 def test_sets_of_a_fitted_model_against_brute_force(seed, classes):
     bags, y = planted(40, seed=seed, classes=classes)
@@ -86,11 +84,6 @@ def test_sets_of_a_fitted_model_against_brute_force(seed, classes):
             assert e.certificate.probability_after_flip == pytest.approx(
                 clf.predict_proba([rest])[0, clf.classes_.tolist().index(e.label)]
             )
-
-
-def test_both_labels_occur_in_these_tests(fitted):
-    clf, bags, _ = fitted
-    assert {clf.explain(bag).label for bag in bags[:8]} == {0, 1}
 
 
 def test_certificate_bounds_hold_under_every_deletion(fitted):
@@ -216,16 +209,6 @@ def test_three_classes_say_what_is_proved():
     assert not e.certificate.exact
     forced = "These" if e.sufficient.status == "subset-minimal" else f"{e.sufficient.size} of"
     assert e.certificate.sentence.startswith(forced)
-
-
-def test_why_nothing_is_proved_of_a_head_that_is_not_linear():
-    """Two instances that are positive each by itself and negative together: no weighted mean does that."""
-    w = Weights(np.zeros(2), np.eye(2), np.zeros(2), np.array([[-1.0, -1.0]]), np.array([1.2]))
-    one, other = np.array([[5.0, -0.1]]), np.array([[-0.1, 5.0]])
-    alone = forward(Bags.of([one, other]), w).scores[0]
-    together = forward(Bags.of([np.vstack([one, other])]), w).scores[0]
-    assert alone.min() > 0.2
-    assert together[0] < -0.7
 
 
 def test_a_head_that_is_not_linear_proves_nothing_and_says_so():
