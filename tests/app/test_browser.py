@@ -8,13 +8,9 @@ from ..corpus import reviews
 
 
 def test_the_page_of_an_explanation(browser, tmp_path):
-    e = (
-        kt.KeyTokenClassifier()
-        .fit(*reviews())
-        .explain(
-            'a great <img src=x onerror="document.title=1"> film & <script>document.title="owned"</script> dull “end” 我'
-        )
-    )
+    clf = kt.KeyTokenClassifier().fit(*reviews())
+    hostile = '<img src=x onerror="document.title=1"> film & <script>document.title="owned"</script> dull “end” 我'
+    e = clf.explain(f"a great {hostile}")
     e.to_html(tmp_path / "why.html")
     page = browser.new_page()
     page.goto((tmp_path / "why.html").as_uri())
