@@ -10,13 +10,12 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import minimize
 
-from keytokens.lab.descent import Status, run
+from keytokens.lab.descent import Status
 from keytokens.model import blocks as counts
 from keytokens.model.attention import Parameters, evaluate, scores
 from keytokens.model.blocks import blocks_of
 from keytokens.model.losses import loss_for
 from keytokens.model.prior import PriorOptions, prior_of, statistics
-from keytokens.training import fit as training
 from keytokens.training.fit import TrainingSet, fit_scalars
 
 PLAIN = PriorOptions(brevity=0.2)  # nothing is silenced after training
@@ -81,17 +80,6 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
         assert_allclose((ours - ours[0])[:, known], (theirs - theirs[0])[:, known], atol=2e-3)
 
 
-@pytest.mark.parametrize("K", [2, 3])
-def test_the_objective_is_what_it_says(K):
-    """At the start g = 0, h = 0, c = odds: the value is the loss of the prior's mean."""
-    data, seen = problem(K), []
-    fit_scalars(data, PLAIN, 0, 1e-9, watch=seen.append)
-    prior = prior_of(data.sum(statistics, data.n_classes), PLAIN)
-    begin = Parameters(prior.attention, prior.mean.T, prior.odds, prior.odds, prior.log_sink)
-    assert len(seen) == 1
-    assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, begin), rel=1e-12)
-
-
 @pytest.mark.parametrize("K", [2, 3, 5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_and_blocks(monkeypatch, K, dtype):
@@ -136,32 +124,6 @@ def test_mean_attention_is_a_share(K, sink, scale):
         assert got.sum() == pytest.approx(1 - weight[1] / weight.sum(), rel=1e-12)  # one document is empty
     else:
         assert got.sum() < 1
-
-
-def objective_of(monkeypatch, fit, module=training):
-    """The objective that a fit of this module descends on, and where it begins."""
-    caught = []
-
-    def spy(method, start, *rest):
-        caught.append((method.objective, start))
-        return run(method, start, *rest)
-
-    monkeypatch.setattr(module, "run", spy)
-    fit()
-    return caught[0]
-
-
-def check_gradient(objective, point: np.ndarray, h: float = 1e-4) -> None:
-    _, gradient = objective(point)
-    for unit in np.eye(len(point)):
-        one, two, less, least = (objective(point + k * h * unit)[0] for k in (1, 2, -1, -2))
-        assert gradient @ unit == pytest.approx((8 * (one - less) - two + least) / (12 * h), rel=1e-7, abs=1e-7)
-
-
-@pytest.mark.parametrize("K", [2, 3, 5])
-def test_the_gradient_of_the_scalars(monkeypatch, K):
-    objective, start = objective_of(monkeypatch, lambda: fit_scalars(problem(K), PLAIN, 0, 0.0))
-    check_gradient(objective, start + 0.3 * np.random.default_rng(0).normal(size=len(start)))
 
 
 def as_trained(data: TrainingSet, options: PriorOptions) -> tuple[Parameters, Parameters, np.ndarray]:
