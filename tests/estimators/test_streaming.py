@@ -54,6 +54,7 @@ OPTIONS = [
     {"counts": "log", "ngrams": (1, 2)},
     {"counts": "binary", "max_tokens": 150, "brevity": 0.8},
     {"class_weight": "balanced", "prior": Prior(sink=0), "ngrams": (2, 2)},
+    {"class_weight": {"pos": 2.0, "neg": 0.5, "short": 1.0}},
 ]
 
 
@@ -65,24 +66,6 @@ def test_the_same_bits_as_in_memory(options, many, small_blocks):
     whole = KeyTokenClassifier(**options).fit(texts, labels)
     flowing = KeyTokenClassifier(**options, threads=1).fit_batches(iter(in_batches(texts, labels)))
     same(whole, flowing)
-
-
-def test_labels_may_be_numbers_or_booleans():
-    texts, labels = reviews(60)
-    for kind in (lambda y: int(y == "pos"), lambda y: y == "pos"):
-        y = [kind(label) for label in labels]
-        found = KeyTokenClassifier().fit_batches(in_batches(texts, np.array(y)))
-        same(KeyTokenClassifier().fit(texts, y), found)
-        assert found.predict(texts[:2]).dtype == np.array(y).dtype
-
-
-def test_weights_of_classes_by_name():
-    texts, labels = reviews(80)
-    options = {"class_weight": {"pos": 2.0, "neg": 0.5}}
-    same(
-        KeyTokenClassifier(**options).fit(texts, labels),
-        KeyTokenClassifier(**options).fit_batches(in_batches(texts, labels)),
-    )
 
 
 @pytest.mark.parametrize("stage", ["reading", "training"])
@@ -264,23 +247,6 @@ def test_the_advice_leaves_room_for_what_comes_later():
         budget.grams(6_000_000, longer=1)  # 60 bytes for each of 12.1 million, 8 of 10 texts being here
     with pytest.raises(ValueError, match=r"hold 1,300,000 different words; saw 500MB\. Give 525MB or more"):
         budget.words(1_300_000)
-
-
-def test_keys_that_differ_are_merged_a_few_times_only(monkeypatch):
-    """Each merge takes memory for all keys; if it came with every piece, the time would grow with the square."""
-    sizes: list[int] = []
-
-    def counted(keys):
-        sizes.append(len(keys))
-        return factorise(keys)
-
-    monkeypatch.setattr(ngrams, "_WAITING", 1000)
-    monkeypatch.setattr(ngrams, "factorise", counted)
-    one, none = np.ones(100, np.int64), np.zeros(100, np.int32)
-    parts = [np.arange(at, at + 100, dtype=np.uint64) for at in range(5, 20_005, 100)]
-    found = ngrams.merge_words(ngrams.WordCounts(keys, one, np.empty(0, np.uint8), none, 1) for keys in parts)
-    assert (len(found), found.n_texts) == (20_000, 200)
-    assert len(sizes) < 12
 
 
 @pytest.mark.parametrize("n_words", [20_000, 5_010])

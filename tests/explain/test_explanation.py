@@ -16,7 +16,7 @@ import keytokens as kt
 from keytokens import text as reading
 from keytokens.text.words import normalise
 
-from ..corpus import FILLER, NEGATIVE, POSITIVE, reviews, topics
+from ..corpus import FILLER, NEGATIVE, POSITIVE, label_without, masked, reviews, topics
 
 OPTIONS = [
     {},
@@ -44,31 +44,6 @@ def words_of(text):
     return [tuple(span) for span in reading.spans(text).tolist()]
 
 
-def mask(text, words, gone):
-    """The text with the words of these numbers replaced by the mask."""
-    out, at = [], 0
-    for number, (start, end) in enumerate(words):
-        out.append(text[at:start])
-        out.append(kt.MASK if number in gone else text[start:end])
-        at = end
-    return "".join([*out, text[at:]])
-
-
-def label_without(clf, text, gone_tokens):
-    """What the model says once some tokens are deleted, through the array of counts: `predict`'s own road."""
-    counts = reading.count([text], clf.vocabulary_)
-    gone = [i for i, name in enumerate(clf.vocabulary_.tokens) if name in gone_tokens]
-    dense = counts.toarray()
-    dense[:, gone] = 0
-    core = kt.AttentionClassifier(
-        **{k: v for k, v in clf.get_params(deep=False).items() if k in kt.AttentionClassifier().get_params()}
-    )
-    for name in ("classes_", "attention_", "values_", "intercept_", "empty_", "log_sink_", "_exact"):
-        setattr(core, name, getattr(clf, name))
-    core.signed_, core.n_features_in_ = False, dense.shape[1]
-    return core.predict(dense)[0]
-
-
 SHORT = st.lists(
     st.sampled_from([*POSITIVE, *NEGATIVE, *FILLER[:4], "not", "unknownword", "!"]), min_size=1, max_size=7
 )
@@ -87,7 +62,7 @@ def test_sets_hold_and_are_minimal_by_brute_force(models, words, which):
     for size in range(len(names) + 1):
         for gone in itertools.combinations(names, size):
             if size < len(names) or has_sink:
-                outcome[frozenset(gone)] = label_without(clf, text, set(gone))
+                outcome[frozenset(gone)] = label_without(clf, text, gone)
     flips = [len(gone) for gone, label in outcome.items() if label != e.label]
     if flips:
         assert e.flip.size == min(flips)
@@ -117,8 +92,8 @@ def test_word_sets_against_all_maskings(models, words, which):
         return
     has_sink = clf.get_params()["prior__sink"] > 0
     masks = [frozenset(c) for k in range(len(places) + 1) for c in itertools.combinations(range(len(places)), k)]
-    predicted = dict(zip(masks, clf.predict([mask(text, places, gone) for gone in masks]).tolist(), strict=True))
-    known = {m: bool(clf.explain(mask(text, places, m)).tokens) for m in masks}
+    predicted = dict(zip(masks, clf.predict([masked(text, gone) for gone in masks]).tolist(), strict=True))
+    known = {m: bool(clf.explain(masked(text, m)).tokens) for m in masks}
     flips = [m for m in masks if predicted[m] != e.label and (known[m] or has_sink)]
     found = e.flip_words
     assert found.unit == "words"
@@ -156,8 +131,8 @@ def test_the_mask_in_the_string_is_the_mask_in_the_counts(models):
                 for first, size, token in zip(found.first, found.size, found.token, strict=True):
                     if first <= gone < first + size:
                         full[clf.vocabulary_.tokens.index(found.names[token])] -= 1
-                masked = reading.count([mask(text, places, {gone})], clf.vocabulary_).toarray()[0]
-                np.testing.assert_array_equal(full, masked)
+                less = reading.count([masked(text, {gone})], clf.vocabulary_).toarray()[0]
+                np.testing.assert_array_equal(full, less)
 
 
 def test_contributions_add_up_and_spans_are_right(models):

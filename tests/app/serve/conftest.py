@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import random
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ import pytest
 from keytokens import KeyTokenClassifier
 
 from ...conftest import skip_or_fail
+from ...corpus import reviews
 
 try:
     import fastapi  # noqa: F401
@@ -32,19 +32,6 @@ try:
     from keytokens.app.serve.worker import facts_of
 except ImportError:
     skip_or_fail("the extra `serve` is not installed")
-
-GOOD, BAD, NEUTRAL = ["great", "fine", "lovely"], ["awful", "dull", "bad"], ["film", "plot", "actor", "the", "a"]
-
-
-def reviews(n: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    rng = random.Random(seed)
-    texts, labels = [], []
-    for i in range(n):
-        words = rng.choices(NEUTRAL, k=5) + rng.choices(GOOD if i % 2 else BAD, k=2)
-        rng.shuffle(words)
-        texts.append(" ".join(words))
-        labels.append("pos" if i % 2 else "neg")
-    return texts, labels
 
 
 def table(n: int = 60) -> bytes:

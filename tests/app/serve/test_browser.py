@@ -14,9 +14,10 @@ from keytokens import load
 from keytokens.app.serve import Limits
 from keytokens.app.serve.models import take_in
 
+from ...corpus import reviews
 from ..explorer.browser import Visit
 from ..explorer.test_numbers import python_answer, same
-from .conftest import reviews, serving, table
+from .conftest import serving, table
 
 TURN, LINE = "\u202e", "\u2028"
 FILE = f"<img src=x onerror=window.owned=1> \"q\" 'a' {LINE}{TURN}.csv"

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import keytokens as kt
-from keytokens.explain import BagExplanation
 from keytokens.model.features import FEATURES
 
-from .planted import planted
+from .planted import planted, record
 
 
 def label_after(log_weight, values, kept):
@@ -45,12 +44,6 @@ def least_sizes(log_weight, values, label):
     return kept, min(gone, default=None)
 
 
-def record(log_weight, values):
-    """An explanation of made-up instances; values (T, K)."""
-    w = np.exp(log_weight - log_weight.max())
-    return BagExplanation(log_weight, values, w @ values / w.sum(), [f"class {k}" for k in range(values.shape[1])])
-
-
 def check_sets(e, exact):
     label = e.classes.index(e.label)
     kept, gone = least_sizes(e.log_weight, e.values, label)
@@ -61,12 +54,6 @@ def check_sets(e, exact):
     if gone is not None:
         rest = [t for t in range(len(e.values)) if t not in e.flip.indices]
         assert e.flip.label_after == e.classes[label_after(e.log_weight, e.values, rest)] != e.label
-
-
-@given(st.lists(st.integers(-4, 4), min_size=1, max_size=6), st.sampled_from([-1, 0, 1]))
-def test_sets_of_equal_weights_with_ties(numbers, intercept):
-    said = np.array(numbers, float) + intercept
-    check_sets(record(np.zeros(len(said)), np.column_stack([np.zeros(len(said)), said])), exact=True)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -166,11 +153,6 @@ def test_a_small_penalty_selects_more_sharply():
         sum(map(len, kt.BagClassifier(attention_penalty=penalty).fit(bags, y).selected(bags))) for penalty in (1e-3, 10)
     ]
     assert sizes[0] < sizes[1]
-
-
-def test_equal_instances_are_separate_items():
-    e = record(np.zeros(3), np.array([[0, 1.0], [0, 1.0], [0, -1.5]]))
-    assert (e.label, e.sufficient.size, e.flip.size) == ("class 1", 2, 1)
 
 
 def test_record_is_plain_data(fitted):
