@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from ..conftest import skip_or_fail
+from ..conftest import library
 
-try:
-    import fastapi  # noqa: F401
-except ImportError:
-    skip_or_fail("the extra `serve` is not installed")
+library("fastapi")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -24,16 +23,14 @@ SHORT = ["fit-over", "save", "two-writers", "report", "store"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills are a matter of Unix")
-def test_killed_at_any_moment(tmp_path):
+def test_killed_at_any_moment():
     """The old or the new, never half of one: see the table PHASES."""
-    output = tmp_path / "crash.json"
-    command = [sys.executable, "-m", "tests.crash", *SHORT, "--kills", "12", "--seed", "3", "--output", str(output)]
+    command = [sys.executable, "-m", "tests.crash", *SHORT, "--kills", "12", "--seed", "3"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    record = json.loads(output.read_text())
-    assert [phase["phase"] for phase in record["phases"]] == SHORT
-    assert record["kills"] >= 10
-    assert all(phase["kills"] == sum(phase["found"].values()) for phase in record["phases"])
+    *phases, last = done.stdout.splitlines()
+    assert [line.split()[0] for line in phases] == SHORT
+    assert int(last.split()[0]) >= 10
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..conftest import skip_or_fail
+from ..conftest import library
 
-try:
-    import fastapi  # noqa: F401
-    import pyarrow  # noqa: F401
-except ImportError:
-    skip_or_fail("the extras `serve` and `parquet` are not installed")
+for name in (
+    "fastapi",
+    "pyarrow",
+):
+    library(name)
