@@ -224,21 +224,6 @@ def test_unpacked_is_what_was_packed(names, m, a_exponent, b_exponent, seed):
         np.testing.assert_array_equal(mine.keys, theirs.keys)
 
 
-def test_what_lies_on_no_grid_is_not_packed(models):
-    clf = models[0]
-    assert pack(clf.token_model()) is None
-    small = shrink(clf.token_model(), 20)
-    assert pack(small) is not None
-    theta = small.theta
-    assert pack(replace(small, theta=replace(theta, a=theta.a + np.float32(1e-7)))) is None
-    assert pack(replace(small, theta=replace(theta, B=theta.B * np.float32(1.1)))) is None
-    assert pack(replace(small, mean_attention=small.mean_attention * np.float32(1.01))) is None
-    assert pack(replace(small, class_counts=small.class_counts + 0.5)) is None
-    assert pack(replace(small, class_counts=small.class_counts - 10**6)) is None
-    turned = replace(small, vocabulary=Vocabulary.from_tokens(small.vocabulary.tokens[::-1]))
-    same_bits(unpack(pack(turned)), turned)
-
-
 # ---- the budget
 
 

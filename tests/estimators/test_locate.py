@@ -68,15 +68,6 @@ def test_one_of_many_is_stored_without_the_others(models):
             assert proof.to_dict() == one.certificate.to_dict()
 
 
-def test_votes_are_counted_when_they_are_needed(models):
-    e = next(models[0].explain_many(["a great film, not an awful one; great!", "dull"]))
-    assert e.sufficient.size
-    assert e.certificate.sentence
-    assert "_made" not in vars(e.certificate._votes)
-    assert e.certificate.votes is e.certificate.votes
-    assert e.certificate.votes.tokens == e.certificate.tokens
-
-
 def test_what_was_read_is_freed_at_once(models):
     """No circle of references: in a long stream nothing waits for the collector."""
     gc.collect()

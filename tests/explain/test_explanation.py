@@ -111,14 +111,6 @@ def test_word_sets_against_all_maskings(models, words, which):
     assert all(predicted[m] == e.label for m in allowed)
 
 
-def test_raw_counts_give_minima_in_words(models):
-    for clf in (models[0], models[1], models[5]):
-        for text in reviews(20, seed=8)[0]:
-            e = clf.explain(text)
-            assert e.flip_words.status in ("minimum", "none")
-            assert e.sufficient_words.status == "minimum"
-
-
 def test_the_mask_in_the_string_is_the_mask_in_the_counts(models):
     """For n = 1, 2, 3: masking a word removes every n-gram that touches it and makes no new one."""
     for clf in models:
@@ -154,47 +146,6 @@ def test_contributions_add_up_and_spans_are_right(models):
                 assert " ".join(words) == t.text
 
 
-def test_selected_tokens_hold_half_of_the_attention(models):
-    e = models[1].explain(" ".join(reviews(5)[0]))
-    by_token = {}
-    for t in e.tokens:
-        by_token.setdefault(t.text, [0.0, t.selected])[0] += t.attention
-    chosen = sorted((a for a, selected in by_token.values() if selected), reverse=True)
-    others = [a for a, selected in by_token.values() if not selected]
-    assert sum(chosen) >= 0.5
-    assert sum(a for a in chosen if a > chosen[-1] * (1 + 1e-9)) < 0.5
-    assert max(others) <= chosen[-1] * (1 + 1e-9)
-
-
-def test_ranges_of_the_certificate(models):
-    """Random deletions outside the sufficient set, and of at most m tokens, stay within the proved ranges."""
-    rng = np.random.RandomState(0)
-    for clf in (models[0], models[1], models[7]):
-        texts = topics(5, seed=6)[0] if is_four(clf) else reviews(5, seed=6)[0]
-        for text in texts:
-            e = clf.explain(text)
-            c, d = e.certificate, e.documents
-            low, high = c.keeping
-            kept = {item.text for item in e.sufficient}
-            W = np.exp(d.log_weight)
-            w0 = np.exp(d.sink_log_weight)
-            label = d.classes.index(e.label)
-            for _ in range(100):
-                gone = rng.rand(len(W)) < rng.rand()
-                m = int(gone.sum())
-                if gone.all() and not w0:
-                    continue
-                total = W[~gone].sum() + w0
-                F = (W[~gone] @ d.values[~gone] + w0 * d.sink_values) / total
-                P = np.exp(F - F.max())
-                p = P[label] / P.sum()
-                if not kept & {name for name, g in zip(d.names, gone, strict=True) if g}:
-                    assert low - 1e-12 <= p <= high + 1e-12
-                for most, (least, greatest) in c.deleting.items():
-                    if m <= most:
-                        assert least - 1e-12 <= p <= greatest + 1e-12
-
-
 NO_SINK = {"prior": kt.Prior(sink=0)}
 SENTENCES = [
     (
@@ -224,17 +175,6 @@ def test_sentences_of_ordinary_texts(models):
     assert e.certificate.probability_after_flip <= 0.5
     four = models[7].explain("ball team market stock bank vote goal")
     assert four.sufficient.status in ("minimum", "subset-minimal")
-
-
-def test_order_scaling_and_shift_change_no_set(models):
-    """Without a sink: repeating a text, or shifting all attention logits, leaves every set as it is."""
-    clf = models[1]
-    text = "a great superb funny film . with a dull awful end"
-    plain = clf.explain(text)
-    twice = clf.explain(f"{text} {kt.MASK} {text}")
-    for name in ("sufficient", "flip"):
-        assert [i.text for i in getattr(plain, name)] == [i.text for i in getattr(twice, name)]
-    assert twice.logit == pytest.approx(plain.logit, abs=1e-12)
 
 
 def test_json_round_trip(models):

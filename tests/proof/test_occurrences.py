@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keytokens.model.weighting import weighting
-from keytokens.proof import ProvedSet, Votes, flip_occurrences, sufficient, sufficient_occurrences
+from keytokens.proof import ProvedSet, Votes, flip_occurrences, sufficient_occurrences
 
 from .reference import Document, labels_of_amounts, occurrences_suffice, random_document, weight_of
 
@@ -43,12 +43,6 @@ def test_fewest_occurrences(counts: str, classes: int) -> None:
 def tally(found: ProvedSet, doc: Document) -> tuple[int, ...]:
     """How many occurrences of each token."""
     return tuple(np.bincount(np.array(found.indices, dtype=int), minlength=doc.tokens).tolist())
-
-
-def test_tokens_and_occurrences_are_different_questions() -> None:
-    votes = Votes.of(np.log([1.0, 2.0, 1.0]), [[0, 3.0], [0, 2.0], [0, -3.5]], label=1)
-    assert sufficient(votes).size == 1
-    assert sufficient_occurrences(votes, [1, 2, 1]).size == 2
 
 
 def test_greedy_is_wrong_for_sublinear_counts() -> None:

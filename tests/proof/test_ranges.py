@@ -47,19 +47,6 @@ def test_ranges_deleting(classes: int) -> None:
             assert ranges_deleting(doc.votes, [m])[0] == pytest.approx(np.array(at_most), abs=1e-12)
 
 
-def test_several_sizes_at_once_are_the_same() -> None:
-    for doc in documents(35, 60, 3):
-        sizes = [0, 1, 1, 3, 9]
-        one_by_one = np.array([ranges_deleting(doc.votes, [m])[0] for m in sizes])
-        assert ranges_deleting(doc.votes, sizes) == pytest.approx(one_by_one, abs=1e-12)
-
-
-def test_one_sort_is_not_enough() -> None:
-    values = [[0, 2], [0, -4], [0, 1], [0, 1]]
-    votes = Votes.of(np.log([8.0, 7.0, 8.0, 9.0]), values, label=1)
-    assert ranges_deleting(votes, [2])[0, 0, 1] == pytest.approx(1.5)
-
-
 def test_the_probability_of_the_label_stays_inside_its_range() -> None:
     for doc in documents(37, 150, 3, most=5):
         kept = sufficient(doc.votes).indices

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
 
 from keytokens.proof import Votes, flip, label_of, sufficient
-from keytokens.proof.tokens import Requirement, relaxation
 
-from .reference import Document, bits, documents, random_document
+from .reference import Document, bits, documents
 
 
 def whole(doc: Document) -> int:
@@ -74,51 +72,6 @@ def test_a_third_class_may_win_the_rest() -> None:
     values = [[9, 0, 0], [0, 2, 1], [0, 1, 3]]
     gone = flip(Votes.of([0.0, 0.0, 0.0], values, label=0))
     assert (gone.indices, gone.label_after) == ((0,), 2)
-
-
-def test_rounding_the_relaxation_up_is_near_the_minimum() -> None:
-    rng = np.random.default_rng(7)
-    for _ in range(60):
-        classes = int(rng.integers(3, 5))
-        doc = random_document(rng, classes, most=6)
-        votes = doc.votes
-        required = Requirement.of(votes.pairs, 0 if doc.sink else 1)
-        x = relaxation(required)
-        assert x is not None
-        fractional = (x > 1e-6) & (x < 1 - 1e-6)
-        assert fractional.sum() <= classes - 1
-        fewest = doc.fewest_sufficient()
-        assert x.sum() <= fewest + 1e-6
-        if not votes.strict.any():  # against a strict rival a whole solution may be a tie
-            rounded = np.flatnonzero(x > 1e-6)
-            assert len(rounded) <= max(fewest + classes - 2, 1)
-            assert len(rounded) == 0 or required.met(rounded.tolist())
-
-
-def covers(sets: list[set[int]], elements: int) -> int:
-    return next(
-        k
-        for k in range(1, len(sets) + 1)
-        if any(set().union(*chosen) == set(range(elements)) for chosen in combinations(sets, k))
-    )
-
-
-def test_set_cover_texts() -> None:
-    """A token is a set, a rival an element: the minimum is never claimed without a bound that meets it."""
-    rng = np.random.default_rng(8)
-    for _ in range(40):
-        elements, number = 4, int(rng.integers(3, 7))
-        sets = [set(np.flatnonzero(rng.random(elements) < 0.5).tolist()) for _ in range(number)]
-        sets[0] |= set(range(elements)) - set().union(*sets)
-        # class 0 is the label; class k + 1 loses 2 by a token that contains k, and one opponent gives each rival 1
-        values = np.zeros((number + 1, elements + 1))
-        for s, members in enumerate(sets):
-            values[s, [k + 1 for k in members]] = -2.0
-        values[number, 1:] = 1.0
-        found = sufficient(Votes.of(np.zeros(number + 1), values, label=0))
-        fewest = covers(sets, elements)
-        assert found.lower <= fewest <= found.size
-        assert found.status == ("minimum" if found.lower == found.size else "subset-minimal")
 
 
 def test_order_and_shift_change_no_set() -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from keytokens.proof import Phrase, ProvedSet, Votes, flip_words, sufficient, sufficient_words
+from keytokens.proof import Phrase, ProvedSet, Votes, flip_words, sufficient_words
 from keytokens.proof.masking import fewest_kept_words, fewest_masks, least_sum, priced_masks
 from keytokens.proof.phrase import equal_shares, moved_shares, pessimistic
 from keytokens.proof.program import RunLengthProgram
 from keytokens.proof.words import _Check
 
-from .reference import Text, document, random_text, texts
+from .reference import Text, random_text, texts
 
 BINARY_CASES = [(n, classes) for n in (2, 3) for classes in (2, 3)]
 
@@ -164,33 +163,6 @@ def test_prices_bound_the_exact_answer(n: int) -> None:
             assert priced.lower <= fewest
             if priced.words is not None and text.is_flip(priced.words):
                 assert fewest <= len(priced.words)
-
-
-def test_few_words_can_suffice_where_many_tokens_are_needed() -> None:
-    """A text cannot lose "w" and keep "w w": sufficient sets of words are not bounded below by those of tokens."""
-    words = 9
-    ngrams = [(i, 1, i) for i in range(words)] + [(i, 2, words + i) for i in range(words - 1)]
-    values = np.array([[0.0, 1.0]] * words + [[0.0, -0.9]] * (words - 1))
-    first, size, token = (np.array(column) for column in zip(*ngrams, strict=True))
-    phrase = Phrase(words, first, size, token, Votes.of(np.zeros(len(token)), values, label=1), "raw")
-    assert sufficient_words(phrase).size == 1
-    assert sufficient(phrase.votes).size == 8
-
-
-def test_votes_that_depend_on_the_position() -> None:
-    """Every occurrence a token of its own: the programs ask only that each counts for itself."""
-    rng = np.random.default_rng(140)
-    for _ in range(40):
-        length = int(rng.integers(2, 7))
-        spots = [(i, size) for size in (1, 2) for i in range(length - size + 1)]
-        b = [[0, x] for x in rng.integers(-3, 4, len(spots)).tolist()]
-        unit = document(rng.integers(1, 4, len(spots)).tolist(), b, [Fraction(0), Fraction(1, 2)], 0)
-        for counts in ("raw", "binary"):
-            text = Text(length, tuple((i, size, s) for s, (i, size) in enumerate(spots)), unit, counts)
-            gone, kept = flip_words(text.phrase), sufficient_words(text.phrase)
-            check_flip(text, gone)
-            check_sufficient(text, kept)
-            assert "bounds" not in (gone.status, kept.status)
 
 
 def test_long_texts_come_back_with_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
