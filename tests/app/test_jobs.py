@@ -18,7 +18,7 @@ from keytokens.estimators.holdout import is_held_out
 from keytokens.estimators.streaming import Workplace
 from keytokens.io import read_table, write_table
 
-from ..corpus import reviews, topics
+from ..corpus import reviews
 from .cli.test_cli import ok
 
 
@@ -67,17 +67,6 @@ def test_a_folder_is_the_tables_in_it(here, capsys):
     assert not Path("flowing.partial").exists()
     out = ok(capsys, "predict", "flowing", "parts", "-o", "out.csv", "--label", "label")
     assert out.startswith("240 predictions")
-
-
-def test_labels_that_are_numbers(here, capsys):
-    texts, labels = topics(120)
-    write_table("topics.csv", {"text": texts, "label": labels})
-    record = json.loads(ok(capsys, "fit", "topics.csv", "-o", "m", "--memory", "1GB", "--json"))
-    assert record["classes"] == [0, 1, 2, 3]
-    assert record["texts"] == 120
-    assert 0.5 < record["score"]["accuracy"] <= 1
-    assert record["score"]["texts"] == pytest.approx(24, abs=14)
-    assert numbers_of("m") == (ok(capsys, "fit", "topics.csv", "-o", "n") and numbers_of("n"))
 
 
 def test_an_interrupted_run_goes_on(here, capsys, monkeypatch):

@@ -65,16 +65,11 @@ def test_the_text_front_is_the_array_core(two):
 def test_to_embeddings_gives_the_same_f(make, sink):
     texts, labels = make(80)
     clf = kt.KeyTokenClassifier(prior=kt.Prior(sink=sink)).fit(texts, labels)
-    found = clf.to_embeddings(16)
-    E, p, _ = found
-    assert E.shape == (len(clf.vocabulary_), 16)
-    assert p.shape == (16,)
-    counts = text.count([*texts, "nothing known"], clf.vocabulary_)
-    expected = clf.decision_function([*texts, "nothing known"])
-    np.testing.assert_allclose(found.scores(counts), expected, atol=1e-12)
-    least = clf.to_embeddings()  # the least dimension that can hold the model
-    assert least.E.shape == (len(clf.vocabulary_), len(clf.values_) + 1)
-    np.testing.assert_allclose(least.scores(counts), expected, atol=1e-12)
+    asked = [*texts, "nothing known"]
+    for found in (clf.to_embeddings(16), clf.to_embeddings()):  # and the least dimension that can hold the model
+        scores = found.scores(text.count(asked, clf.vocabulary_))
+        np.testing.assert_allclose(scores, clf.decision_function(asked), atol=1e-12)
+    assert found.E.shape == (len(clf.vocabulary_), len(clf.values_) + 1)
     with pytest.raises(kt.InputError, match="`dim` must be a whole number of at least"):
         clf.to_embeddings(len(clf.values_))
 
