@@ -154,17 +154,6 @@ def test_slow_contenders_stop_early():
     assert {repeats for job, repeats in jobs.items() if job.contender == "nbsvm"} == {2}
 
 
-def test_the_peak_is_forgotten_and_seen():
-    from benchmarks.measure import forget_peak, peak_since_megabytes, resident_megabytes
-
-    forget_peak()
-    before = resident_megabytes()
-    held = np.ones(25_000_000)
-    held = held[:1].copy()
-    assert peak_since_megabytes() - before > 150
-    assert held.sum() == 1
-
-
 # Explanations and evaluations ----------------------------------------------------------------------------------------
 
 
@@ -189,16 +178,6 @@ def test_explanations_are_read_to_the_end():
     assert len(explaining.read_words(model.explain("the great plot"))) == 6
 
 
-def test_texts_explained_together_share_the_time():
-    model = peers.KeyTokens().fit(*made_up(2)).model
-    records = explaining.measured_together(model, ["the awful plot", "the great plot", ""], repeats=2)
-    assert [(one["round"], one["text"], one["words"]) for one in records] == [
-        (each, text, words) for each in (0, 1) for text, words in ((0, 3), (1, 3), (2, 0))
-    ]
-    assert len({one["seconds"] for one in records}) == 2
-    assert all(one["seconds"] > 0 for one in records)
-
-
 def test_reading_counts_every_product():
     with evaluation.overheard() as calls:
         peers.KeyTokens().fit(*made_up(3))
@@ -214,17 +193,6 @@ def test_reading_counts_every_product():
     seen = len(calls)
     peers.KeyTokens().fit(*made_up(3))
     assert len(calls) == seen  # nobody listens any more
-
-
-@given(st.lists(st.integers(-5, 5), max_size=40))
-@settings(derandomize=True, deadline=None)
-def test_bytes_are_read_as_words(values):
-    array = np.array(values, np.int32)
-    words = evaluation.whole_words(array)
-    assert words.tobytes() == array.tobytes()[: words.nbytes]
-    assert 0 <= array.nbytes - words.nbytes < 8
-    pieces = evaluation.cut(words)
-    assert sum(int(piece.sum()) for piece in pieces) == int(words.sum())
 
 
 # Accuracy ------------------------------------------------------------------------------------------------------------

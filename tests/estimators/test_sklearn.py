@@ -89,7 +89,7 @@ def test_pipeline_grid_search_and_clone(texts):
         cv=2,
         error_score="raise",
     ).fit(X, y)
-    assert search.best_score_ > 0.9
+    assert search.best_score_ > 0.85
     assert clone(search.best_estimator_).get_params()["keytokenclassifier__max_tokens"] == 50
     assert cross_val_score(KeyTokenClassifier(), X, y, cv=3).min() > 0.85
 
