@@ -1,7 +1,5 @@
 """One request to an application, without a port."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """A small made-up corpus for tests that need a fitted model, and what becomes of texts with less in them."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 from typing import Any
 

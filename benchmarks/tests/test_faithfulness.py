@@ -1,7 +1,5 @@
 """The measures of the benchmark of faithfulness, on cases done by hand and against a second road."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

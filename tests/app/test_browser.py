@@ -1,7 +1,5 @@
 """The page of an explanation in a real browser: it renders, it is allowed nothing, and a text cannot inject markup."""
 
-from __future__ import annotations
-
 import keytokens as kt
 
 from ..corpus import reviews

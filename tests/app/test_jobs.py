@@ -1,7 +1,5 @@
 """`keytokens fit` from files and folders of any size: the same model, and a run that goes on."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import contextmanager, suppress

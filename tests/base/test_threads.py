@@ -1,7 +1,5 @@
 """Work in threads: results in order, errors as they are."""
 
-from __future__ import annotations
-
 import _thread
 import itertools
 import os

@@ -1,7 +1,5 @@
 """`python -m tests.crash [PHASE ...] --kills N --seed S`: exit code 1 if a promise is broken."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """These tests need the extras."""
 
-from __future__ import annotations
-
 from ..conftest import library
 
 library("fastapi")

@@ -1,7 +1,5 @@
 """Fork, kill, look. Half of the kills come at a random moment, half just before a random change of the disk."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import signal

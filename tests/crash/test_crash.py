@@ -1,7 +1,5 @@
 """A short run of the kills, with a seed; `make crash` is the long one. And disks that are full at every step."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

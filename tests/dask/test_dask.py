@@ -1,7 +1,5 @@
 """On a cluster: the same model to the bit, whatever the partitions, the workers, and what happens to them."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -112,7 +110,7 @@ class Shown:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def __add__(self, other: Shown) -> Shown:
+    def __add__(self, other: "Shown") -> "Shown":
         return Shown(f"({self.text}{other.text})")
 
 

@@ -1,7 +1,5 @@
 """Models on the disk that somebody changed, with or without mending the checksums."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Small models: what stays, how it is rounded, and that what is stored is what is predicted and proved."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

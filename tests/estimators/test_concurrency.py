@@ -1,7 +1,5 @@
 """One model, many users: threads and processes get the bits that one thread gets; two writers leave one whole model."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The one score: the same numbers as scikit-learn, however the answers come, and in plain words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, log_loss

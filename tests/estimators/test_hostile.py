@@ -1,7 +1,5 @@
 """Model directories that are damaged, or made by somebody who means harm (see docs/reliability.md)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

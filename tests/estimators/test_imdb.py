@@ -1,7 +1,5 @@
 """Real reviews, from outside: accuracy, calibration, and proofs put to the test by random maskings."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Texts explained together are explained as each alone, to the bit."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import itertools

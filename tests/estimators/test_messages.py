@@ -1,7 +1,5 @@
 """Every refusal of the estimators: what somebody does, and the one line that says who refuses, what and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A model on disk: the same to the bit, whole or not at all, and nothing is believed without being checked."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

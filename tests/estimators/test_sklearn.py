@@ -1,7 +1,5 @@
 """scikit-learn's own checks, and the places where users put an estimator."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

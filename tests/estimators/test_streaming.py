@@ -1,7 +1,5 @@
 """Fits from files: the same model as in memory, within a budget, and after an interruption."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

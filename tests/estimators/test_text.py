@@ -1,7 +1,5 @@
 """The estimators: what users rely on, from labels of any kind to the same bits at any number of threads."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

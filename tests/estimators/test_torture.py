@@ -1,7 +1,5 @@
 """Numbers and texts at their limits: nothing hangs, warns or turns into NaN, and the status is true."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

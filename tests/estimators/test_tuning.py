@@ -1,7 +1,5 @@
 """Autotuning: what is tried, on which texts, for how long, and what comes back."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages and terminal text of bags: every instance is there, with the marks of its sets and its figures."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Explanations from outside: everything that is claimed is asked of `predict` itself."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import pickle

@@ -1,7 +1,5 @@
 """`python -m tests.fuzz [READER ...] --inputs N --seed S --seconds LIMIT`: exit code 1 if anything was found."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

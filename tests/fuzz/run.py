@@ -1,7 +1,5 @@
 """Many inputs for one reader, in a process of their own: it may die, and what killed it is known."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

@@ -1,7 +1,5 @@
 """A short run of the fuzzing, with a seed; `make fuzz` is the long one."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

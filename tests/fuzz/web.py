@@ -1,7 +1,5 @@
 """Readers of what comes over the wire, of the server's store, and of the command line's words."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Tables read both ways: as a whole, and in batches one below the other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

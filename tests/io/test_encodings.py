@@ -1,7 +1,5 @@
 """Tables in UTF-16 and UTF-32: known by their byte-order mark, or refused with the right advice."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 

@@ -1,7 +1,5 @@
 """Tables made by somebody who means harm: what was found, one row each (see docs/reliability.md)."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

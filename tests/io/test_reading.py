@@ -1,7 +1,5 @@
 """Tables in batches: one below the other they are the whole table, whatever the size of a batch."""
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import csv

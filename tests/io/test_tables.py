@@ -1,7 +1,5 @@
 """Tables in and out, and one clear line for each that is broken."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

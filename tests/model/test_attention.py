@@ -1,7 +1,5 @@
 """Scores against a literal softmax, gradients against differences of extended precision."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Products with blocks of counts, against dense ones; the same bits at any number of threads."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Bags: stacked tokens, softmax over each bag, and one line for each wrong one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -4,8 +4,6 @@
 and its score for each class; on a text also the known n-grams: first word, words, token.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

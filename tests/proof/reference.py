@@ -1,7 +1,5 @@
 """The truth by enumeration, in exact arithmetic: every sub-document, every mask. Knows nothing of sorting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

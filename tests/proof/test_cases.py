@@ -1,7 +1,5 @@
 """The shared cases: Python and the page answer each of them, and both answers are held against the same truth."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Occurrences instead of tokens, additions instead of deletions, against enumeration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Ranges, drops and guarantees, against enumeration in exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

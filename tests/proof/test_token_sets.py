@@ -1,7 +1,5 @@
 """Sufficient sets and flips of tokens, against enumeration in exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

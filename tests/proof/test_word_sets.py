@@ -1,7 +1,5 @@
 """Word sets against enumeration of all masks in exact arithmetic."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

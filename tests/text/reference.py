@@ -1,7 +1,5 @@
 """Words and n-grams by the plainest means, and the strings to try them on."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -1,7 +1,5 @@
 """Choosing a vocabulary and counting it, against counting by hand."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

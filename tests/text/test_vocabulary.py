@@ -1,7 +1,5 @@
 """A frozen vocabulary: tokens in, the same tokens out, found wherever they stand."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st

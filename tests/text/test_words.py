@@ -1,7 +1,5 @@
 """The definition of a word, against a regular expression; and words as 64-bit keys."""
 
-from __future__ import annotations
-
 import json
 import sys
 import unicodedata

@@ -1,7 +1,5 @@
 """Training: the objective, its minimum, the same bits everywhere."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

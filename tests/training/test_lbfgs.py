@@ -1,7 +1,5 @@
 """L-BFGS on problems with known answers, and how it says that it has ended."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """A folder as a user of the command line may have it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

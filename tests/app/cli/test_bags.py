@@ -1,7 +1,5 @@
 """`keytokens explain` with a model of bags: a table is one bag."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

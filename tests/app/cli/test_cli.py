@@ -1,7 +1,5 @@
 """The command line as a person meets it: what it prints, what it writes, how it refuses."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """`keytokens explain --data`: every row of a table, in full or in one line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

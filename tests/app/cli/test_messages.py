@@ -1,7 +1,5 @@
 """Every refusal of the command line: what was typed, and the one line that is the answer."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Outputs: refused before the work if they cannot be written, rescued after it, never the input by mistake."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

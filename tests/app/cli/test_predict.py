@@ -1,7 +1,5 @@
 """`keytokens predict` on tables that come in batches."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

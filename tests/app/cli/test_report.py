@@ -1,7 +1,5 @@
 """`keytokens report` as a person meets it."""
 
-from __future__ import annotations
-
 import json
 
 import keytokens as kt

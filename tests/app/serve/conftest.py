@@ -1,7 +1,5 @@
 """A real server on the loopback address, in a thread of the test, and a small client."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import json

@@ -1,7 +1,5 @@
 """The routes, as a script would use them."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -124,7 +122,7 @@ def test_killed_during_training(tmp_path, model):
     with serving(tmp_path) as client:
         kept = take_in(client.store, model)
     with process_serving(tmp_path) as (process, client):
-        upload = client.post("/api/uploads?name=r.csv", table(20_000)).json["id"]
+        upload = client.post("/api/uploads?name=r.csv", table(4_000)).json["id"]
         run = client.post("/api/runs", {"upload": upload}).json["id"]
         until(lambda: (client.get(f"/api/runs/{run}").json["progress"] or {}).get("stage") != "queued")
         process.kill()

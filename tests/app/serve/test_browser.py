@@ -1,7 +1,5 @@
 """The server's pages in a real browser, used as a person would; names that try to break out."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

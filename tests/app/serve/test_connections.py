@@ -1,7 +1,5 @@
 """Slow and greedy clients: what they are refused, and that others are served all the while."""
 
-from __future__ import annotations
-
 import asyncio
 import bz2
 import gzip

@@ -1,7 +1,5 @@
 """The examples of docs/serve.md do what they say: each curl command is read, and its request is made."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What goes wrong around the server: clients that leave, disks that are full, words that come at the wrong moment."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import http.client
@@ -128,7 +126,7 @@ def test_a_training_ends_even_if_the_store_cannot_say_so(store, monkeypatch):
 def test_ctrl_c_while_a_page_listens(tmp_path):
     """The end of the server is the end of the training, and of the page's stream."""
     with process_serving(tmp_path) as (process, client):
-        upload = client.post("/api/uploads?name=r.csv", table(20_000)).json["id"]
+        upload = client.post("/api/uploads?name=r.csv", table(4_000)).json["id"]
         run = client.post("/api/runs", {"upload": upload}).json["id"]
         link = http.client.HTTPConnection(client.host, client.port, timeout=30)
         link.request("GET", f"/api/runs/{run}/events")

@@ -1,7 +1,5 @@
 """Other sites, other machines, long and slow requests."""
 
-from __future__ import annotations
-
 import pytest
 
 from keytokens.app.serve import Limits

@@ -1,7 +1,5 @@
 """A store and requests made by somebody who means harm: what the fuzzing found, one test each."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What a training says, word by word."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

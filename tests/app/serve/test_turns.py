@@ -1,7 +1,5 @@
 """Whose texts are worked on next."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import threading

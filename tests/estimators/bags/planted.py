@@ -1,7 +1,5 @@
 """Bags with a known secret, and explanations of made-up instances."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from keytokens.explain import BagExplanation

@@ -1,7 +1,5 @@
 """Models on disk."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

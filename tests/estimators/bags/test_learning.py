@@ -1,7 +1,5 @@
 """What is learnt, from whatever form the bags come in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Formal sets of instances against enumeration, and what the record says of them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
