@@ -8,12 +8,13 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import minimize
 
-from keytokens.lab.descent import Status
+from keytokens.lab.descent import Status, run
 from keytokens.model import blocks as counts
 from keytokens.model.attention import Parameters, evaluate, scores
 from keytokens.model.blocks import blocks_of
 from keytokens.model.losses import loss_for
 from keytokens.model.prior import PriorOptions, prior_of, statistics
+from keytokens.training import fit as training
 from keytokens.training.fit import TrainingSet, fit_scalars
 
 PLAIN = PriorOptions(brevity=0.2)  # nothing is silenced after training
@@ -122,6 +123,44 @@ def test_mean_attention_is_a_share(K, sink, scale):
         assert got.sum() == pytest.approx(1 - weight[1] / weight.sum(), rel=1e-12)  # one document is empty
     else:
         assert got.sum() < 1
+
+
+def objective_of(monkeypatch, fit, module=training):
+    """The objective that a fit of this module descends on, and where it begins."""
+    caught = []
+
+    def spy(method, start, *rest):
+        caught.append((method.objective, start))
+        return run(method, start, *rest)
+
+    monkeypatch.setattr(module, "run", spy)
+    fit()
+    return caught[0]
+
+
+def check_gradient(objective, point: np.ndarray, h: float = 1e-4) -> None:
+    _, gradient = objective(point)
+    for unit in np.eye(len(point)):
+        one, two, less, least = (objective(point + k * h * unit)[0] for k in (1, 2, -1, -2))
+        assert gradient @ unit == pytest.approx((8 * (one - less) - two + least) / (12 * h), rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_the_gradient_of_the_scalars(monkeypatch, K):
+    objective, start = objective_of(monkeypatch, lambda: fit_scalars(problem(K), PLAIN, 0, 0.0))
+    check_gradient(objective, start + 0.3 * np.random.default_rng(0).normal(size=len(start)))
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_fit_scalars_learns(K):
+    data = problem(K, n=300)
+    check_learned(data, fit_scalars(data, PLAIN, 200, 1e-8).theta)
+
+
+def check_learned(data: TrainingSet, theta: Parameters) -> None:
+    F = scores(data.blocks[0].rows, theta)
+    predicted = (F[0] > 0).astype(int) if len(F) == 1 else F.argmax(axis=0)
+    assert np.mean(predicted == data.y[0]) > 0.75
 
 
 def as_trained(data: TrainingSet, options: PriorOptions) -> tuple[Parameters, Parameters, np.ndarray]:
