@@ -15,7 +15,7 @@ from keytokens.text import MASK, spans
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS
 from keytokens.text.words import MASK_KEY, keys_of_slices, normalise, read_words
 
-from .reference import character_class, key_of, spelled, texts, word_spans, words_of
+from .reference import key_of, spelled, texts, word_spans, words_of
 
 CONFORMANCE = json.loads((Path(__file__).parent / "conformance.json").read_text(encoding="ascii"))
 CASES = CONFORMANCE["cases"]
