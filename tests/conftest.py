@@ -1,7 +1,5 @@
 """Shared by all tests: derandomised property tests, and real data where it is at hand."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal

@@ -1,7 +1,5 @@
 """Refusals as a table: calls, one a line, and below them, indented, the message with which each of them is refused."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The two roads of docs/architecture.md: their calls exist, take and give what is said, and follow one another."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re

@@ -1,7 +1,5 @@
 """The site: every page is reachable, and every claim, public name and letter has its place. `make docs` builds it."""
 
-from __future__ import annotations
-
 import doctest
 import pkgutil
 import re

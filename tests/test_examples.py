@@ -1,7 +1,5 @@
 """Every example of the gallery runs, has the form of one, and ends in the number that stands here."""
 
-from __future__ import annotations
-
 import ast
 import re
 import runpy

@@ -1,7 +1,5 @@
 """Imports point one way: a room imports itself and rooms below it. docs/architecture.md shows the arrow."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of promises: every test that it names is there."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The public shelf: every name is there and is documented."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

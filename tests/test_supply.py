@@ -1,7 +1,5 @@
 """What users install: one version, bounds and licences of all that comes along, and an import that is cheap."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

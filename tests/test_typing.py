@@ -1,7 +1,5 @@
 """What a user's type checker sees: `mypy --strict` on a small script, against the package as it is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

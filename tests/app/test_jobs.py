@@ -1,9 +1,8 @@
 """`keytokens fit` from files and folders of any size: the same model, and a run that goes on."""
 
-from __future__ import annotations
-
 import json
 import re
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,8 @@ from keytokens.app.jobs import FitJob, Watcher, fit_table
 from keytokens.estimators.streaming import Workplace
 from keytokens.io import read_table, write_table
 
-from ..corpus import reviews, topics
-from .cli.test_cli import ok, refused
+from ..corpus import reviews
+from .cli.test_cli import ok
 
 
 @pytest.fixture
@@ -47,6 +46,15 @@ def refused_later(capsys, *arguments: str) -> str:
     return line
 
 
+@contextmanager
+def unsaved():
+    """A fit in here has done everything, and cannot save its model."""
+    with pytest.MonkeyPatch.context() as patch, suppress(ZeroDivisionError):
+        patch.setattr(kt.KeyTokenClassifier, "save", lambda *_: 1 / 0)
+        yield
+        pytest.fail("it was saved")
+
+
 def test_a_folder_is_the_tables_in_it(here, capsys):
     out = ok(capsys, "fit", "parts", "-o", "flowing", "--memory", "1GB")
     assert "labels from column 'label' (guessed" in out
@@ -57,17 +65,6 @@ def test_a_folder_is_the_tables_in_it(here, capsys):
     assert not Path("flowing.partial").exists()
     out = ok(capsys, "predict", "flowing", "parts", "-o", "out.csv", "--label", "label")
     assert out.startswith("240 predictions")
-
-
-def test_labels_that_are_numbers(here, capsys):
-    texts, labels = topics(120)
-    write_table("topics.csv", {"text": texts, "label": labels})
-    record = json.loads(ok(capsys, "fit", "topics.csv", "-o", "m", "--memory", "1GB", "--json"))
-    assert record["classes"] == [0, 1, 2, 3]
-    assert record["texts"] == 120
-    assert 0.5 < record["score"]["accuracy"] <= 1
-    assert record["score"]["texts"] == pytest.approx(24, abs=14)
-    assert numbers_of("m") == (ok(capsys, "fit", "topics.csv", "-o", "n") and numbers_of("n"))
 
 
 def test_an_interrupted_run_goes_on(here, capsys, monkeypatch):
@@ -93,9 +90,8 @@ def test_an_interrupted_run_goes_on(here, capsys, monkeypatch):
     assert not Path("m.partial").exists()
 
 
-def test_another_table_is_not_gone_on_with(here, capsys, monkeypatch):
-    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
-    with pytest.raises(RuntimeError, match="full"):
+def test_another_table_is_not_gone_on_with(here, capsys):
+    with unsaved():
         ok(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--holdout", "0")
     texts, labels = reviews(100, seed=3)
     write_table("whole.csv", {"text": texts, "label": labels})
@@ -132,12 +128,9 @@ def test_a_score_of_another_run_is_not_shown(here, capsys, monkeypatch, other):
     )
 
 
-def test_a_run_that_has_all_counts_still_tells_the_classes(here, capsys, monkeypatch):
-    save = kt.KeyTokenClassifier.save
-    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
-    with pytest.raises(RuntimeError, match="full"):
+def test_a_run_that_has_all_counts_still_tells_the_classes(here, capsys):
+    with unsaved():
         ok(capsys, "fit", "whole.csv", "-o", "m", "--resume")
-    monkeypatch.setattr(kt.KeyTokenClassifier, "save", save)
     capsys.readouterr()
     record = json.loads(ok(capsys, "fit", "whole.csv", "-o", "m", "--resume", "--json"))
     _, labels = reviews(240)
@@ -167,11 +160,10 @@ def test_a_held_out_text_too_long_for_the_budget_is_found_before_training(here, 
     assert "`memory` must be enough to read a text of 10,000,000 characters; saw 500MB. Give 60" in said
 
 
-def test_a_table_in_a_subfolder_is_part_of_the_data(here, capsys, monkeypatch):
+def test_a_table_in_a_subfolder_is_part_of_the_data(here, capsys):
     Path("parts/more").mkdir()
     Path("parts/2.csv.gz").rename("parts/more/2.csv.gz")
-    monkeypatch.setattr(kt.KeyTokenClassifier, "save", lambda self, path: (_ for _ in ()).throw(RuntimeError("full")))
-    with pytest.raises(RuntimeError, match="full"):
+    with unsaved():
         ok(capsys, "fit", "parts", "-o", "m", "--resume", "--holdout", "0")
     texts, labels = reviews(100, seed=3)
     write_table("parts/more/2.csv.gz", {"text": texts, "label": labels})
@@ -218,29 +210,6 @@ def test_files_of_other_columns(here, capsys):
         assert len(read_table("out.jsonl")) == 241
     assert run(["report", "m", "parts"]) == 0
     assert capsys.readouterr().err == said.format(" and no column 'label'")
-
-
-@pytest.mark.parametrize(
-    "words, says",
-    [
-        (["-", "--memory", "1GB"], "read the data more than once"),
-        (["whole.csv", "--memory", "1MB"], "--memory must be at least 500MB"),
-        (["whole.csv", "--memory", "much"], "--memory must be at least 500MB, written like"),
-        (["whole.csv", "--memory", "1GB", "--autotune", "1"], "--autotune needs all texts in memory"),
-        (["whole.csv", "--memory", "1GB", "--dask", "tcp://127.0.0.1:9"], "--dask keeps the texts on the workers"),
-        (["none.csv", "--resume"], "none.csv: cannot be read"),
-        (["whole.csv", "--memory", "1GB", "--label", "grade"], "--label must name a column"),
-    ],
-)
-def test_refusals(here, capsys, words, says):
-    assert says in refused(capsys, "fit", words[0], "-o", "m", *words[1:])
-    assert not Path("m.partial").exists()
-
-
-def test_an_empty_folder(here, capsys):
-    Path("nothing").mkdir()
-    Path("nothing/.hidden.csv").write_text("text,label\n")
-    assert "nothing: the folder must hold tables" in refused(capsys, "fit", "nothing", "-o", "m")
 
 
 @pytest.mark.parametrize("road", [{}, {"memory": 10**9}, {"resume": True}], ids=["memory", "budget", "resume"])

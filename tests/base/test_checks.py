@@ -1,7 +1,5 @@
 """Argument checks: what they accept, and every message in full."""
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -20,7 +18,7 @@ from keytokens.base.errors import InputError, shorten
 class Unknown:
     """Like pandas.NA: comparing it gives it again, and it is neither true nor false."""
 
-    def __eq__(self, other: object) -> Unknown:  # type: ignore[override]
+    def __eq__(self, other: object) -> Any:  # type: ignore[override]
         return self
 
     __ne__ = __eq__  # type: ignore[assignment]

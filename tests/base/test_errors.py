@@ -1,7 +1,5 @@
 """The exceptions and the one wording of a refusal."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

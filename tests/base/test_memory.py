@@ -1,7 +1,5 @@
 """What the allocator keeps."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """The bar of progress, and processes that are forked while it is drawn."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

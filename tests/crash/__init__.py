@@ -2,5 +2,4 @@
 
 phases    what is done while the kill comes, and what must hold afterwards; one entry each
 run       forks a process that has everything imported, kills it, and looks at what is left
-disks     disks that are full, and folders that must not be written
 """

@@ -1,15 +1,12 @@
 """`python -m tests.crash [PHASE ...] --kills N --seed S`: exit code 1 if a promise is broken."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
 from pathlib import Path
 
-from .disks import DISKS
-from .phases import PHASES
-from .run import Tally, crash, known_in, shares, written
+from .phases import PHASES, Known
+from .run import Tally, crash, shares
 
 
 def main() -> int:
@@ -17,25 +14,20 @@ def main() -> int:
     parser.add_argument("phases", nargs="*", metavar="PHASE", help=", ".join(PHASES))
     parser.add_argument("--kills", type=int, default=50, help="in all, shared among the phases")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=Path("build/crash.json"))
     given = parser.parse_args()
     unknown = set(given.phases) - set(PHASES)
     if unknown:
         parser.error(f"unknown phases: {', '.join(sorted(unknown))}")
     tallies: list[Tally] = []
     with tempfile.TemporaryDirectory(prefix="known-") as scratch:
-        known = known_in(Path(scratch).resolve() / "known")
+        known = Known.make(Path(scratch).resolve())
         for name, kills in shares(given.phases or list(PHASES), given.kills).items():
             tallies.append(crash(name, kills, given.seed, known))
             print(tallies[-1], flush=True)
             for line in tallies[-1].broken[:10]:
                 print(f"    {line}", flush=True)
-        disks = {} if given.phases else {name: check(known) for name, check in DISKS.items()}
-    written(tallies, disks, given.seed, given.output)
     broken = sum(len(tally.broken) for tally in tallies)
-    print(
-        f"{sum(tally.kills for tally in tallies)} kills, seed {given.seed}, broken promises: {broken}; disks: {disks}"
-    )
+    print(f"{sum(tally.kills for tally in tallies)} kills, seed {given.seed}, broken promises: {broken}")
     return int(broken > 0)
 
 

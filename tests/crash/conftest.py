@@ -1,10 +1,5 @@
 """These tests need the extras."""
 
-from __future__ import annotations
+from ..conftest import library
 
-from ..conftest import skip_or_fail
-
-try:
-    import fastapi  # noqa: F401
-except ImportError:
-    skip_or_fail("the extra `serve` is not installed")
+library("fastapi")

@@ -3,8 +3,6 @@
 An act runs in a forked process, so all of it is real: the command, its files, and the SIGKILL that ends it.
 """
 
-from __future__ import annotations
-
 import http.client
 import io
 import json
@@ -51,7 +49,7 @@ class Known:
     files: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def make(cls, folder: Path) -> Known:
+    def make(cls, folder: Path) -> "Known":
         known = cls(folder)
         for name, seed in (("old", 1), ("new", 2)):
             texts, labels = reviews(60, seed=seed)

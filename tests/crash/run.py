@@ -1,11 +1,7 @@
 """Fork, kill, look. Half of the kills come at a random moment, half just before a random change of the disk."""
 
-from __future__ import annotations
-
-import json
 import mmap
 import os
-import shutil
 import signal
 import struct
 import sys
@@ -146,18 +142,3 @@ def _forked(phase: Phase, folder: Path, known: Known, shared: mmap.mmap, die_at:
         sys.stderr.flush()
         os._exit(1)
     os._exit(0)
-
-
-def written(tallies: list[Tally], disks: dict[str, int], seed: int, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    kills = sum(tally.kills for tally in tallies)
-    phases = [{**vars(tally), "found": dict(tally.found)} for tally in tallies]
-    record = {"seed": seed, "kills": kills, "phases": phases, "disks": disks}
-    file.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-
-
-def known_in(folder: Path) -> Known:
-    """Made by a child's hands would not do: the models must be in this process, and its threads must be gone."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return Known.make(folder)

@@ -1,12 +1,11 @@
 """One model, many users: threads and processes get the bits that one thread gets; two writers leave one whole model."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -66,15 +65,17 @@ def _in_a_process(arguments: tuple[str, str, Any]) -> str:
     return answers(clf if clf is not None else kt.load(Path(folder) / name), texts_of(name))
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_many_processes_use_one_model(folder, method):
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Any]:
+    """Two that were started anew and have inherited nothing."""
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        yield pool
+
+
+def test_many_processes_use_one_model(folder, processes):
     """Read from the disk there, or sent there."""
-    if method not in multiprocessing.get_all_start_methods():
-        method = "spawn"
     jobs = [(str(folder), name, sent) for name in NAMES for sent in (None, kt.load(folder / name))]
-    expected = [_in_a_process(job) for job in jobs]
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        assert pool.map(_in_a_process, jobs, chunksize=1) == expected
+    assert processes.map(_in_a_process, jobs, chunksize=1) == [_in_a_process(job) for job in jobs]
 
 
 FORK = """
@@ -117,9 +118,9 @@ def _write(arguments: tuple[str, int]) -> str:
     return ""
 
 
-def test_two_processes_save_into_one_folder(tmp_path):
+def test_two_processes_save_into_one_folder(tmp_path, processes):
     """In the end one whole model is there, and no file of the other."""
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        assert pool.map(_write, [(str(tmp_path / "model"), 0), (str(tmp_path / "model"), 1)], chunksize=1) == ["", ""]
-    kt.load(tmp_path / "model")
-    assert len(list((tmp_path / "model").iterdir())) == 3
+    place = tmp_path / "model"
+    assert processes.map(_write, [(str(place), 0), (str(place), 1)], chunksize=1) == ["", ""]
+    kt.load(place)
+    assert len(list(place.iterdir())) == 3

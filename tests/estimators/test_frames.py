@@ -1,7 +1,5 @@
 """Texts and labels as they come: lists, and columns, frames and tables of NumPy, pandas, polars and Arrow."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

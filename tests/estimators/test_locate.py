@@ -1,7 +1,5 @@
 """Texts explained together are explained as each alone, to the bit."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import itertools
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.exceptions import NotFittedError
 
 import keytokens as kt
 from keytokens.estimators.locate import MANY, SOME
@@ -69,15 +66,6 @@ def test_one_of_many_is_stored_without_the_others(models):
             assert proof.to_dict() == one.certificate.to_dict()
 
 
-def test_votes_are_counted_when_they_are_needed(models):
-    e = next(models[0].explain_many(["a great film, not an awful one; great!", "dull"]))
-    assert e.sufficient.size
-    assert e.certificate.sentence
-    assert "_made" not in vars(e.certificate._votes)
-    assert e.certificate.votes is e.certificate.votes
-    assert e.certificate.votes.tokens == e.certificate.tokens
-
-
 def test_what_was_read_is_freed_at_once(models):
     """No circle of references: in a long stream nothing waits for the collector."""
     gc.collect()
@@ -117,21 +105,6 @@ def test_it_is_lazy(models):
     first = next(models[0].explain_many(endless()))
     assert first.text == "a great film 0"
     assert len(taken) == SOME
-
-
-def test_refusals(models):
-    with pytest.raises(kt.InputError, match=r"explain_many: `texts` must be an iterable of strings; saw 'a'"):
-        models[0].explain_many("a")
-    with pytest.raises(kt.InputError, match=r"explain_many: `texts\[1\]` must be a string; saw None"):
-        list(models[0].explain_many(["a", None]))
-    for texts in (["a"] * MANY + [None], iter(["a"] * MANY + [None])):  # the place is that among all
-        with pytest.raises(kt.InputError, match=rf"`texts\[{MANY}\]` must be a string"):
-            list(models[0].explain_many(texts))
-    with pytest.raises(kt.InputError, match=r"`texts` must be an iterable of strings; saw 5"):
-        models[0].explain_many(5)
-    for ask in (lambda clf: clf.explain_many(["a"]), lambda clf: clf.explain("a"), lambda clf: clf.predict(["a"])):
-        with pytest.raises(NotFittedError):
-            ask(kt.KeyTokenClassifier())
 
 
 def test_one_text_is_predicted_as_among_many(models):

@@ -3,8 +3,6 @@
 A lost update shows once in some thousand turns, so each test takes many; `sys.setswitchinterval` makes the turns short.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor

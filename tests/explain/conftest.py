@@ -1,7 +1,5 @@
 """Tiny models whose explanations the tests render."""
 
-from __future__ import annotations
-
 import pytest
 
 from keytokens import KeyTokenClassifier, Prior

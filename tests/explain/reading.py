@@ -1,7 +1,5 @@
 """How a browser and a terminal read what was rendered."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

@@ -1,7 +1,5 @@
 """Pages and terminal text of bags: every instance is there, with the marks of its sets and its figures."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -12,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keytokens import BagClassifier
-from keytokens.explain import BagExplanation, sections
 from keytokens.explain import format as wording
+from keytokens.explain import sections
 from keytokens.explain.html import explanation_fragment, explanation_page
 from keytokens.explain.terminal import explanation_text
 
+from ..estimators.bags import planted
 from .reading import Reader, blank, hostile, without_brackets, without_style
 
 numbers = st.floats(-4, 4)
@@ -24,14 +23,9 @@ rows = st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_s
 
 
 def record(table, classes=2, linear=True, names=None):
-    """An explanation of made-up instances."""
-    log_weight, values = np.array(table)[:, 0], np.array(table)[:, 1 : 1 + classes]
-    if classes == 2:
-        values = values * [0, 1]
-    w = np.exp(log_weight - log_weight.max())
-    scores = w @ values / w.sum()
-    names = names or [f"class {k}" for k in range(classes)]
-    return BagExplanation(log_weight, values if linear else None, scores, names[:classes])
+    """Of rows of a log weight and values; of two classes the first one has none."""
+    values = np.array(table)[:, 1 : 1 + classes] * ([0, 1] if classes == 2 else 1)
+    return planted.record(np.array(table)[:, 0], values, linear, names)
 
 
 @given(rows, st.sampled_from([2, 3]), st.booleans())

@@ -1,7 +1,5 @@
 """Explanations from outside: everything that is claimed is asked of `predict` itself."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import pickle
@@ -16,7 +14,7 @@ import keytokens as kt
 from keytokens import text as reading
 from keytokens.text.words import normalise
 
-from ..corpus import FILLER, NEGATIVE, POSITIVE, reviews, topics
+from ..corpus import FILLER, NEGATIVE, POSITIVE, label_without, masked, reviews, topics
 
 OPTIONS = [
     {},
@@ -44,31 +42,6 @@ def words_of(text):
     return [tuple(span) for span in reading.spans(text).tolist()]
 
 
-def mask(text, words, gone):
-    """The text with the words of these numbers replaced by the mask."""
-    out, at = [], 0
-    for number, (start, end) in enumerate(words):
-        out.append(text[at:start])
-        out.append(kt.MASK if number in gone else text[start:end])
-        at = end
-    return "".join([*out, text[at:]])
-
-
-def label_without(clf, text, gone_tokens):
-    """What the model says once some tokens are deleted, through the array of counts: `predict`'s own road."""
-    counts = reading.count([text], clf.vocabulary_)
-    gone = [i for i, name in enumerate(clf.vocabulary_.tokens) if name in gone_tokens]
-    dense = counts.toarray()
-    dense[:, gone] = 0
-    core = kt.AttentionClassifier(
-        **{k: v for k, v in clf.get_params(deep=False).items() if k in kt.AttentionClassifier().get_params()}
-    )
-    for name in ("classes_", "attention_", "values_", "intercept_", "empty_", "log_sink_", "_exact"):
-        setattr(core, name, getattr(clf, name))
-    core.signed_, core.n_features_in_ = False, dense.shape[1]
-    return core.predict(dense)[0]
-
-
 SHORT = st.lists(
     st.sampled_from([*POSITIVE, *NEGATIVE, *FILLER[:4], "not", "unknownword", "!"]), min_size=1, max_size=7
 )
@@ -87,7 +60,7 @@ def test_sets_hold_and_are_minimal_by_brute_force(models, words, which):
     for size in range(len(names) + 1):
         for gone in itertools.combinations(names, size):
             if size < len(names) or has_sink:
-                outcome[frozenset(gone)] = label_without(clf, text, set(gone))
+                outcome[frozenset(gone)] = label_without(clf, text, gone)
     flips = [len(gone) for gone, label in outcome.items() if label != e.label]
     if flips:
         assert e.flip.size == min(flips)
@@ -117,8 +90,8 @@ def test_word_sets_against_all_maskings(models, words, which):
         return
     has_sink = clf.get_params()["prior__sink"] > 0
     masks = [frozenset(c) for k in range(len(places) + 1) for c in itertools.combinations(range(len(places)), k)]
-    predicted = dict(zip(masks, clf.predict([mask(text, places, gone) for gone in masks]).tolist(), strict=True))
-    known = {m: bool(clf.explain(mask(text, places, m)).tokens) for m in masks}
+    predicted = dict(zip(masks, clf.predict([masked(text, gone) for gone in masks]).tolist(), strict=True))
+    known = {m: bool(clf.explain(masked(text, m)).tokens) for m in masks}
     flips = [m for m in masks if predicted[m] != e.label and (known[m] or has_sink)]
     found = e.flip_words
     assert found.unit == "words"
@@ -136,14 +109,6 @@ def test_word_sets_against_all_maskings(models, words, which):
     assert all(predicted[m] == e.label for m in allowed)
 
 
-def test_raw_counts_give_minima_in_words(models):
-    for clf in (models[0], models[1], models[5]):
-        for text in reviews(20, seed=8)[0]:
-            e = clf.explain(text)
-            assert e.flip_words.status in ("minimum", "none")
-            assert e.sufficient_words.status == "minimum"
-
-
 def test_the_mask_in_the_string_is_the_mask_in_the_counts(models):
     """For n = 1, 2, 3: masking a word removes every n-gram that touches it and makes no new one."""
     for clf in models:
@@ -156,8 +121,8 @@ def test_the_mask_in_the_string_is_the_mask_in_the_counts(models):
                 for first, size, token in zip(found.first, found.size, found.token, strict=True):
                     if first <= gone < first + size:
                         full[clf.vocabulary_.tokens.index(found.names[token])] -= 1
-                masked = reading.count([mask(text, places, {gone})], clf.vocabulary_).toarray()[0]
-                np.testing.assert_array_equal(full, masked)
+                less = reading.count([masked(text, {gone})], clf.vocabulary_).toarray()[0]
+                np.testing.assert_array_equal(full, less)
 
 
 def test_contributions_add_up_and_spans_are_right(models):
@@ -177,47 +142,6 @@ def test_contributions_add_up_and_spans_are_right(models):
             for t in e.tokens:
                 words = [normalise(text[a:b]) for a, b in words_of(text) if t.start <= a and b <= t.end]
                 assert " ".join(words) == t.text
-
-
-def test_selected_tokens_hold_half_of_the_attention(models):
-    e = models[1].explain(" ".join(reviews(5)[0]))
-    by_token = {}
-    for t in e.tokens:
-        by_token.setdefault(t.text, [0.0, t.selected])[0] += t.attention
-    chosen = sorted((a for a, selected in by_token.values() if selected), reverse=True)
-    others = [a for a, selected in by_token.values() if not selected]
-    assert sum(chosen) >= 0.5
-    assert sum(a for a in chosen if a > chosen[-1] * (1 + 1e-9)) < 0.5
-    assert max(others) <= chosen[-1] * (1 + 1e-9)
-
-
-def test_ranges_of_the_certificate(models):
-    """Random deletions outside the sufficient set, and of at most m tokens, stay within the proved ranges."""
-    rng = np.random.RandomState(0)
-    for clf in (models[0], models[1], models[7]):
-        texts = topics(5, seed=6)[0] if is_four(clf) else reviews(5, seed=6)[0]
-        for text in texts:
-            e = clf.explain(text)
-            c, d = e.certificate, e.documents
-            low, high = c.keeping
-            kept = {item.text for item in e.sufficient}
-            W = np.exp(d.log_weight)
-            w0 = np.exp(d.sink_log_weight)
-            label = d.classes.index(e.label)
-            for _ in range(100):
-                gone = rng.rand(len(W)) < rng.rand()
-                m = int(gone.sum())
-                if gone.all() and not w0:
-                    continue
-                total = W[~gone].sum() + w0
-                F = (W[~gone] @ d.values[~gone] + w0 * d.sink_values) / total
-                P = np.exp(F - F.max())
-                p = P[label] / P.sum()
-                if not kept & {name for name, g in zip(d.names, gone, strict=True) if g}:
-                    assert low - 1e-12 <= p <= high + 1e-12
-                for most, (least, greatest) in c.deleting.items():
-                    if m <= most:
-                        assert least - 1e-12 <= p <= greatest + 1e-12
 
 
 NO_SINK = {"prior": kt.Prior(sink=0)}
@@ -251,17 +175,6 @@ def test_sentences_of_ordinary_texts(models):
     assert four.sufficient.status in ("minimum", "subset-minimal")
 
 
-def test_order_scaling_and_shift_change_no_set(models):
-    """Without a sink: repeating a text, or shifting all attention logits, leaves every set as it is."""
-    clf = models[1]
-    text = "a great superb funny film . with a dull awful end"
-    plain = clf.explain(text)
-    twice = clf.explain(f"{text} {kt.MASK} {text}")
-    for name in ("sufficient", "flip"):
-        assert [i.text for i in getattr(plain, name)] == [i.text for i in getattr(twice, name)]
-    assert twice.logit == pytest.approx(plain.logit, abs=1e-12)
-
-
 def test_json_round_trip(models):
     for clf in (models[0], models[7]):
         record = clf.explain("great ball dull market\x00 \ud800 <b>").to_dict()
@@ -274,11 +187,6 @@ def test_sets_are_sequences(models):
     assert e.sufficient[0].spans == ((0, 5), (6, 11))
     assert (e.sufficient[0].start, e.sufficient[0].end) == (0, 5)
     assert "Explanation('pos'" in repr(e)
-
-
-def test_refusals(models):
-    with pytest.raises(kt.InputError, match=r"explain: `text` must be one string; saw \['a'\]\."):
-        models[0].explain(["a"])
 
 
 def test_tokens_are_rows_and_arrays(models):

@@ -1,7 +1,5 @@
 """Pages: nothing in a text can become markup, nothing is lost, nothing is fetched."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """One list of sections, two printers: what is in the list is on the page, and what is brief in the terminal too."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 

@@ -1,7 +1,5 @@
 """The terminal: no text can drive it, nothing is lost, colour only where it is wanted."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Readers of model directories. What loads must also predict, explain and show itself."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

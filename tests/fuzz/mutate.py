@@ -1,7 +1,5 @@
 """Bytes and JSON, damaged by lot. The lot is a `random.Random`: the same lot, the same damage."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

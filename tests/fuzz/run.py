@@ -1,7 +1,5 @@
 """Many inputs for one reader, in a process of their own: it may die, and what killed it is known."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import os
@@ -14,7 +12,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -41,7 +39,6 @@ class Summary:
     peak_mb: int = 0
     seconds: float = 0.0
     findings: list[dict[str, Any]] = field(default_factory=list)
-    stopped: bool = False  # told to stop before the end
 
     def __str__(self) -> str:
         ends = ", ".join(f"{count:,} {end}" for end, count in self.ends.items() if count)
@@ -59,14 +56,14 @@ def fuzz(name: str, inputs: int, seed: int, seconds: float = 1e9, begin: int = 0
     shared = mmap.mmap(-1, _LINE.size)
     at = begin
     seen: Counter[str] = Counter()
-    while at < begin + inputs and time.monotonic() - start < seconds and not summary.stopped:
+    while at < begin + inputs and time.monotonic() - start < seconds:
         folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_memory_folder()))
         _LINE.pack_into(shared, 0, at, 0, *[0] * len(ENDS))
         found = folder.with_suffix(".found")
         child = os.fork()
         if child == 0:
             _child(name, seed, at, begin + inputs, start + seconds, folder, shared, found)
-        status, summary.stopped = _wait(child, shared)
+        status = _wait(child, shared)
         at, most, *ends = _LINE.unpack_from(shared)
         summary.peak_mb = max(summary.peak_mb, most >> 20)
         for end, count in zip(ENDS, ends, strict=True):
@@ -98,24 +95,19 @@ def _take_findings(summary: Summary, found: Path, seen: Counter[str]) -> None:
         found.unlink()
 
 
-def _wait(child: int, shared: mmap.mmap) -> tuple[int, bool]:
-    """The status of a child that ended, or was ended because it got stuck; and whether we were told to stop."""
+def _wait(child: int, shared: mmap.mmap) -> int:
+    """The status of a child that ended, or was ended because it got stuck."""
     last, since = -1, time.monotonic()
-    try:
-        while True:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                return status, False
-            now = _LINE.unpack_from(shared)[0]
-            if now != last:
-                last, since = now, time.monotonic()
-            elif time.monotonic() - since > STUCK:
-                os.kill(child, signal.SIGKILL)
-            time.sleep(0.1)
-    except KeyboardInterrupt:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return 0, True
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        now = _LINE.unpack_from(shared)[0]
+        if now != last:
+            last, since = now, time.monotonic()
+        elif time.monotonic() - since > STUCK:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.1)
 
 
 def _child(
@@ -163,9 +155,3 @@ def _limit_memory() -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def written(summaries: list[Summary], file: Path) -> None:
-    total = {"inputs": sum(s.inputs for s in summaries), "findings": sum(len(s.findings) for s in summaries)}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({**total, "readers": [asdict(s) for s in summaries]}, indent=1) + "\n", "utf-8")

@@ -1,7 +1,5 @@
 """Readers of tables, and of the texts that are in them."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,8 +1,6 @@
 """A short run of the fuzzing, with a seed; `make fuzz` is the long one."""
 
-from __future__ import annotations
-
-import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,16 +14,14 @@ from .run import READERS, one_input
 ROOT = Path(__file__).parents[2]
 
 
-def test_no_input_does_harm(tmp_path):
+def test_no_input_does_harm():
     """Every reader; success or a clear error, within time and memory, and nothing touched outside of its folder."""
     command = [sys.executable, "-m", "tests.fuzz", "--inputs", "2500", "--seed", "7"]
-    command += ["--output", str(tmp_path / "s.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    summary = json.loads((tmp_path / "s.json").read_text())
-    assert {reader["reader"] for reader in summary["readers"]} == set(READERS)
-    assert sum(reader["ends"]["refused"] for reader in summary["readers"]) > 500
-    assert sum(reader["ends"]["accepted"] for reader in summary["readers"]) > 100
+    assert {line.split()[0] for line in done.stdout.splitlines()[:-1]} == set(READERS)
+    for end, least in (("refused", 500), ("accepted", 100)):
+        assert sum(map(int, re.findall(rf"([\d,]+) {end}", done.stdout.replace(",", "")))) > least
 
 
 BAD = """

@@ -4,8 +4,6 @@ Python reports what a program does to the world by audit events. While an input 
 program, open a connection or change a file outside the folder.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

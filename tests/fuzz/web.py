@@ -1,7 +1,5 @@
 """Readers of what comes over the wire, of the server's store, and of the command line's words."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io
@@ -25,6 +23,7 @@ from keytokens.app.serve.connections import configured
 from keytokens.app.serve.models import take_in
 from keytokens.app.serve.worker import facts_of
 
+from ..asgi import asked
 from .models import TEXTS
 from .mutate import WORDS, mutated, mutated_json
 from .tables import CSV, JSONL
@@ -135,47 +134,15 @@ class Web:
 
     def read(self, content: bytes) -> None:
         request = json.loads(content)
-        status, body = self.loop.run_until_complete(self._ask(request))
+        path, body = (request[name].encode("latin-1") for name in ("path", "body"))
+        headers = [(name.encode(), value.encode("latin-1")) for name, value in request["headers"]]
+        answer = asked(self.server.app, request["method"], path, headers, body)
+        status, body = self.loop.run_until_complete(answer)
         if request["method"] != "HEAD":
             _check_answer(status, body)
         self.count += 1
         if self.count % 200 == 0:
             self.server.clear()
-
-    async def _ask(self, request: dict[str, Any]) -> tuple[int, bytes]:
-        raw = request["path"].encode("latin-1")
-        path, _, query = raw.partition(b"?")
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": request["method"],
-            "scheme": "http",
-            "path": _unquoted(path),
-            "raw_path": path,
-            "query_string": query,
-            "root_path": "",
-            "headers": [(name.encode(), value.encode("latin-1")) for name, value in request["headers"]],
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 80),
-        }
-        given = [{"type": "http.request", "body": request["body"].encode("latin-1"), "more_body": False}]
-        sent: list[Any] = []
-
-        async def receive() -> Any:
-            return given.pop() if given else {"type": "http.disconnect"}
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        await self.server.app(scope, receive, send)
-        return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
-
-
-def _unquoted(path: bytes) -> str:
-    from urllib.parse import unquote
-
-    return unquote(path.decode("latin-1"))
 
 
 class Wire:

@@ -1,7 +1,5 @@
 """The folder of a fit that was interrupted (`fit --memory --resume`), damaged: the same bits, or one clear refusal."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,18 +1,13 @@
 """Tables in UTF-16 and UTF-32: known by their byte-order mark, or refused with the right advice."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
-import io
-import os
-import sys
-import threading
 
 import pytest
 
-from keytokens import DataError
-from keytokens.io import read_batches, read_table, sources
+from keytokens.io import read_table, sources
+
+from .both import both_ways, refused
 
 MARKS = {
     "utf-8": codecs.BOM_UTF8,
@@ -26,22 +21,6 @@ WIDE = list(MARKS)[1:]
 EXCEL = 'text\tlabel\r\na ਊ film Ċ\tpos\r\n"two\r\nlines, é 我 😀"\tneg\r\n\r\nso bad\tneg\r\n'
 READ = {"text": ["a ਊ film Ċ", "two\r\nlines, é 我 😀", "so bad"], "label": ["pos", "neg", "neg"]}
 LINES = ["line 2", "line 3", "line 6"]
-
-
-def both_ways(source, kind=None):
-    """The whole, and batches of one row."""
-    table = read_table(source, kind)
-    batches = list(read_batches(source, kind, rows=1))
-    assert {name: [b.columns[name][0] for b in batches] for name in table.columns} == table.columns
-    assert [b.place(0) for b in batches] == [table.place(i) for i in range(len(table))]
-    return table
-
-
-def refused(source, match):
-    for read in (read_table, lambda source: list(read_batches(source, rows=2))):
-        with pytest.raises(DataError, match=match) as error:
-            read(source)
-        assert str(error.value).isprintable()
 
 
 @pytest.mark.parametrize("encoding", MARKS)
@@ -62,22 +41,6 @@ def test_json_lines(tmp_path, encoding):
     table = both_ways(str(file))
     assert table.columns == {"text": ["é 我", "ਊ"], "late": [None, 1]}
     assert table.place(1) == "line 3"
-
-
-@pytest.mark.parametrize("kind", ["tsv", "jsonl"])
-def test_streams_that_flow_once(tmp_path, monkeypatch, kind):
-    plain = EXCEL if kind == "tsv" else '{"text": "é 我"}\n'
-    content = codecs.BOM_UTF16_LE + plain.encode("utf-16-le")
-    expected = READ["text"] if kind == "tsv" else ["é 我"]
-    for read in (read_table, lambda *given: next(read_batches(*given))):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        assert read("-", kind).columns["text"] == expected
-    pipe = tmp_path / f"pipe.{kind}"
-    os.mkfifo(pipe)
-    feed = threading.Thread(target=pipe.write_bytes, args=(content,))
-    feed.start()
-    assert next(read_batches(str(pipe))).columns["text"] == expected
-    feed.join()
 
 
 @pytest.mark.parametrize("encoding", WIDE)

@@ -1,7 +1,5 @@
 """A folder of tables: which of them are read, in which order, and what is said of the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

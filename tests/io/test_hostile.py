@@ -1,7 +1,5 @@
 """Tables made by somebody who means harm: what was found, one row each (see docs/reliability.md)."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -18,20 +16,9 @@ from keytokens.io import labels_of, read_batches, read_table, reading, sources, 
 from keytokens.io import parquet as parquet_reading
 from keytokens.io.table import guess_columns
 
+from .both import put, refused
+
 MEGABYTE = 1 << 20
-
-
-def put(folder, name, content):
-    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return str(folder / name)
-
-
-def refused(source, why):
-    for read in (read_table, lambda source: list(read_batches(source))):
-        with pytest.raises(DataError, match=why) as error:
-            read(source)
-        assert str(error.value).isprintable()
-        assert len(str(error.value)) < 2000
 
 
 def deflated(pieces: Iterable[bytes]) -> bytes:

@@ -1,7 +1,5 @@
 """Tables written batch by batch: the same file as at once, and no file at all if something goes wrong."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """The model read out occurrence by occurrence, and random problems to compare on."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

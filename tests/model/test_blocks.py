@@ -1,14 +1,10 @@
 """Products with blocks of counts, against dense ones; the same bits at any number of threads."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
@@ -45,37 +41,12 @@ def test_products(shape, density, columns, several_parts):
             assert_allclose(block.transposed_times(R, threads, of), entries.T @ R, rtol=1e-12, atol=1e-12)
 
 
-@given(st.integers(0, 30), st.integers(0, 40), st.floats(0, 1), st.integers(0, 99))
-def test_parts_cover_every_token_once(n, V, density, seed):
-    C = random_matrix((n, V), density, seed)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts, "_PART", 20)
-        parts = Block.of(C)._parts
-    assert [at for part in parts for at in range(*part.span.indices(V))] == list(range(V))
-    assert 1 <= len(parts) <= counts._PARTS
-    assert np.array_equal(
-        sparse.vstack([counts._applied(np.copy, part.tokens) for part in parts]).toarray(), C.toarray().T
-    )
-
-
-def test_parts_share_the_work(monkeypatch):
-    """The heaviest holds little more than its share, and none is a copy."""
-    monkeypatch.setattr(counts, "_PART", 1000)
-    block = Block.of(random_matrix((500, 400)))
-    parts = [part.tokens for part in block._parts]
-    sizes = [part.indptr[-1] - part.indptr[0] for part in parts]
-    assert len(sizes) == counts._PARTS
-    assert max(sizes) < 1.1 * sum(sizes) / len(sizes)
-    assert all(part.data is block.tokens.data and part.indices is block.tokens.indices for part in parts)
-
-
 @pytest.mark.parametrize("columns", [2, 9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_give_the_same_bits(dtype, columns, several_parts):
     C, rng = random_matrix((2000, 60)).astype(dtype), np.random.default_rng(2)
     C.data += rng.random(C.nnz).astype(dtype)  # else sums of whole numbers, exact in any order
     block = Block.of(C)
-    assert len(block._parts) == counts._PARTS
     X, R = rng.normal(size=(60, columns)).astype(dtype), rng.normal(size=(2000, columns)).astype(dtype)
     for found in (
         [block.times(X, threads) for threads in (1, 2, 3)],
@@ -119,4 +90,3 @@ def test_to_another_process_go_the_counts_alone():
     sent.let_go()
     assert left == [1]
     assert np.array_equal(sent.rows.toarray(), block.rows.toarray())
-    assert "_parts" not in sent.__dict__

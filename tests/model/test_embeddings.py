@@ -1,7 +1,5 @@
 """Embeddings and the two scalars are the same model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Losses: derivatives, extreme scores, probabilities."""
 
-from __future__ import annotations
-
 from decimal import Decimal, localcontext
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The prior, against its formula with loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Soft thresholding of contributions, against the minimum that defines it."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

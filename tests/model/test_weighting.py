@@ -1,7 +1,5 @@
 """One weighting for training, proofs, files and the page."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -4,8 +4,6 @@
 and its score for each class; on a text also the known n-grams: first word, words, token.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from .reference import Document, Text, argmax, document, random_document, random_text, weight_of
+from .reference import (
+    Document,
+    Text,
+    document,
+    labels_of_amounts,
+    occurrences_suffice,
+    random_document,
+    random_text,
+    weight_of,
+)
 
 FILE = Path(__file__).with_name("cases.json")
 DELETIONS = (1, 2, 3)
@@ -37,29 +44,10 @@ def text_of(case: Case) -> Text:
     return Text(case["length"], tuple(map(tuple, case["ngrams"])), unit, case["weighting"])
 
 
-def labels_of_amounts(case: Case) -> dict[tuple[int, ...], int | None]:
-    """The label for each number of occurrences that may be left of each token."""
-    unit, kind = text_of(case).unit, case["weighting"]
-    found = {}
-    for left in product(*(range(c + 1) for c in case["amounts"])):
-        scores = unit.scores([w * weight_of(c, kind) for w, c in zip(unit.weights, left, strict=True)])
-        found[left] = None if scores is None else argmax(scores)
-    return found
-
-
-def occurrences_suffice(case: Case, held: Sequence[int], labels: dict[tuple[int, ...], int | None]) -> bool:
-    """Whether no deletion of other occurrences changes the label."""
-    if not any(held) and not case["sink"]:
-        return False
-    rest = (label for left, label in labels.items() if all(a >= b for a, b in zip(left, held, strict=True)))
-    return all(label in (case["truth"]["label"], None) for label in rest)
-
-
 def _truth(case: Case) -> Case:
     doc = document_of(case)
     whole = (1 << doc.tokens) - 1
     truth: Case = {"label": doc.label}
-    case = {**case, "truth": truth}
     if doc.tokens:
         truth |= {"sufficient": doc.fewest_sufficient(), "flip": doc.fewest_flip()}
         truth["deleting"] = [
@@ -69,15 +57,15 @@ def _truth(case: Case) -> Case:
             for margins in [[some for some in margins if some is not None]]
         ]
     if "ngrams" in case and doc.tokens:
-        labels, total = labels_of_amounts(case), sum(case["amounts"])
+        text, total = text_of(case), sum(case["amounts"])
+        labels = labels_of_amounts(text.unit, case["amounts"], case["weighting"])
         changed = [total - sum(left) for left, label in labels.items() if label not in (truth["label"], None)]
         truth["occurrences"] = {
-            "sufficient": next(
-                sum(held) for held in sorted(labels, key=sum) if occurrences_suffice(case, held, labels)
+            "sufficient": min(
+                sum(held) for held in labels if occurrences_suffice(held, labels, doc.label, bool(doc.sink))
             ),
             "flip": min(changed, default=None),
         }
-        text = text_of(case)
         truth["words"] = {"sufficient": text.fewest_sufficient(), "flip": text.fewest_flip()}
     return truth
 

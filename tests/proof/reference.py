@@ -1,7 +1,5 @@
 """The truth by enumeration, in exact arithmetic: every sub-document, every mask. Knows nothing of sorting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -137,6 +135,26 @@ def weight_of(count: float, counts: str) -> Fraction:
     if count == 0 or counts == "raw":
         return Fraction(count)
     return Fraction(1) if counts == "binary" else Fraction(count if count < 1 else 1.0 + math.log(count))
+
+
+Labels = dict[tuple[int, ...], int | None]
+
+
+def labels_of_amounts(unit: Document, amounts: Sequence[int], counts: str) -> Labels:
+    """The label for each number of occurrences that may be left of each token; `unit` has the weights of one."""
+    found: Labels = {}
+    for left in product(*(range(c + 1) for c in amounts)):
+        scores = unit.scores([w * weight_of(c, counts) for w, c in zip(unit.weights, left, strict=True)])
+        found[left] = None if scores is None else argmax(scores)
+    return found
+
+
+def occurrences_suffice(held: Sequence[int], labels: Labels, label: int, has_sink: bool) -> bool:
+    """Whether no deletion of other occurrences changes the label."""
+    if not any(held) and not has_sink:
+        return False
+    rest = (other for left, other in labels.items() if all(a >= b for a, b in zip(left, held, strict=True)))
+    return all(other in (label, None) for other in rest)
 
 
 @dataclass(frozen=True)

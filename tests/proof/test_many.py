@@ -1,7 +1,5 @@
 """Sets of many documents at once are those of each alone, ties and all; what is not clear says so."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Logits of any size, against arithmetic with 80 digits."""
 
-from __future__ import annotations
-
 from decimal import Decimal, localcontext
 
 import numpy as np

@@ -1,22 +1,17 @@
 """Word sets against enumeration of all masks in exact arithmetic."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from keytokens.proof import Phrase, ProvedSet, Votes, flip, flip_occurrences, flip_words, sufficient, sufficient_words
+from keytokens.proof import Phrase, ProvedSet, Votes, flip_words, sufficient_words
 from keytokens.proof.masking import fewest_kept_words, fewest_masks, least_sum, priced_masks
 from keytokens.proof.phrase import equal_shares, moved_shares, pessimistic
 from keytokens.proof.program import RunLengthProgram
 from keytokens.proof.words import _Check
 
-from .milp import flip_words_exact
-from .reference import Document, Text, document, random_text, texts
+from .reference import Text, random_text, texts
 
 BINARY_CASES = [(n, classes) for n in (2, 3) for classes in (2, 3)]
 
@@ -97,21 +92,11 @@ def test_bounds_enclose_the_truth(n: int, classes: int, counts: str) -> None:
         check_sufficient(text, sufficient_words(text.phrase))
 
 
-@pytest.mark.parametrize("counts", ["binary", "log", "raw"])
-def test_the_integer_program_is_exact(counts: str) -> None:
-    for text in texts(110, 25, 2, counts, most=6):
-        found = flip_words_exact(text.phrase)
-        check_flip(text, found)
-        if found.status != "none":
-            assert found.size == text.fewest_flip()
-
-
-@pytest.mark.parametrize("ask", [flip_words, flip_words_exact])
-def test_an_empty_rest_is_never_an_answer(ask: Callable[[Phrase], ProvedSet]) -> None:
+def test_an_empty_rest_is_never_an_answer() -> None:
     """Masking word 1 would empty the text; the fewest masks that leave the neutral word 1 are two."""
     votes = Votes.of(np.zeros(3), [[0, 2], [0, 2], [0, 0]], label=1)
     first, size = np.array([0, 1, 1]), np.array([2, 3, 1])
-    found = ask(Phrase(4, first, size, np.arange(3), votes, "binary"))
+    found = flip_words(Phrase(4, first, size, np.arange(3), votes, "binary"))
     assert (found.size, found.status, found.label_after) == (2, "minimum", 0)
     assert 1 not in found.indices
 
@@ -160,100 +145,10 @@ def test_a_supporter_with_a_kept_occurrence_counts_in_full() -> None:
     assert found.indices == (0, 1)
 
 
-def clique_text(edges: list[tuple[int, int]], g: int, k: int) -> tuple[Phrase, int, int]:
-    """Words "x_v y z_v" and "x_u y z_v" for edges; bigrams x_v y and y z_v vote 1, q votes -(2g - 2k)."""
-    m = 2 * len(edges) + 1
-    degree = [sum(v in edge for edge in edges) for v in range(g)]
-    d = m + max(degree)
-    blocks = [(v, v) for v in range(g) for _ in range(m)]
-    blocks += [pair for u, v in edges for pair in ((u, v), (v, u))]
-    ngrams, at = [], 0
-    for u, v in blocks:
-        ngrams += [(at, 2, u), (at + 1, 2, g + v)]
-        at += 4
-    for v in range(g):
-        for _ in range(d - m - degree[v]):
-            ngrams += [(at, 2, v), (at + 3, 2, g + v)]
-            at += 6
-    ngrams.append((at, 1, 2 * g))
-    values = np.array([[0.0, 1.0]] * (2 * g) + [[0.0, -(2.0 * g - 2 * k)]])
-    first, size, token = (np.array(column) for column in zip(*ngrams, strict=True))
-    return Phrase(at + 1, first, size, token, Votes.of(np.zeros(2 * g + 1), values, label=1), "binary"), d, m
-
-
-@pytest.mark.parametrize(("edges", "inside"), [([], 0), ([(0, 1)], 1), ([(0, 1), (1, 2)], 1)])
-def test_clique_texts(edges: list[tuple[int, int]], inside: int) -> None:
-    """The fewest masks are 2kd - Mk - 2 (edges inside the best k vertices): the binary question hides a clique."""
-    g = 3
-    k = 2
-    phrase, d, m = clique_text(edges, g, k)
-    fewest = 2 * k * d - m * k - 2 * inside
-    found = flip_words(phrase)
-    assert found.lower <= fewest <= found.size
-    if found.status == "minimum":
-        assert found.size == fewest
-    assert phrase.label_after(found.indices) == 0
-
-
-def test_satisfiability_texts() -> None:
-    """Checking kept words is coNP-complete: the sound test never calls a satisfiable formula sufficient."""
-    rng = np.random.default_rng(113)
-    outcomes = set()
-    for _ in range(15):
-        clauses = 3
-        ngrams, bigrams = [], clauses
-        for variable in range(3):
-            i, j, k = rng.integers(0, clauses, 3).tolist()
-            at = 3 * variable
-            ngrams += [(at, 1, i), (at + 1, 1, j), (at + 2, 1, k), (at, 2, bigrams), (at + 1, 2, bigrams + 1)]
-            bigrams += 2
-        ngrams.append((9, 1, bigrams))
-        present = sorted({token for _, _, token in ngrams})
-        vote = [Fraction(-1)] * clauses + [Fraction(clauses + 1)] * (bigrams - clauses) + [Fraction(2 * clauses - 1, 2)]
-        unit = Document(
-            tuple(Fraction(1) for _ in present),
-            tuple((Fraction(0), vote[token]) for token in present),
-            Fraction(0),
-            (Fraction(0), Fraction(0)),
-        )
-        text = Text(10, tuple((f, size, present.index(token)) for f, size, token in ngrams), unit, "binary")
-        truth = text.is_sufficient((9,))
-        outcomes.add(truth)
-        assert truth or not _Check.of(text.phrase).proves((9,))
-        check_sufficient_soundly(text)
-    assert outcomes == {True, False}
-
-
-def check_sufficient_soundly(text: Text) -> None:
-    found = sufficient_words(text.phrase)
-    assert text.is_sufficient(found.indices)
-
-
 def program_of(length: int, ngrams: list[tuple[int, int, float]]) -> RunLengthProgram:
     first, size, vote = (np.array(column) for column in zip(*ngrams, strict=True))
     slack = 1e-12 * float(-vote[vote < 0].sum())
     return RunLengthProgram(length, first, size, vote.astype(float), 0.0, False, slack, False)
-
-
-def test_least_sums_are_convex_when_opponents_are_single_words() -> None:
-    rng = np.random.default_rng(114)
-    for _ in range(60):
-        length = int(rng.integers(2, 9))
-        ngrams = [(i, 1, float(rng.integers(-3, 4))) for i in range(length)]
-        ngrams += [(i, 2, float(rng.integers(0, 4))) for i in range(length - 1)]
-        ngrams[0] = (0, 1, -1.0)
-        program = program_of(length, ngrams)
-        sums = [float(table[-1].min()) for table in program.counted(np.zeros(length), length)]
-        assert all(x + z >= 2 * y - 1e-9 for x, y, z in zip(sums, sums[1:], sums[2:], strict=False))
-        exact, priced = fewest_masks(program, length), priced_masks(program)
-        if exact.words is not None:
-            assert priced.lower <= len(exact.words)
-            assert priced.words is None or len(priced.words) >= len(exact.words)
-
-
-def test_least_sums_are_not_convex_in_general() -> None:
-    program = program_of(2, [(0, 1, 1.0), (1, 1, 1.0), (0, 2, -1.5)])
-    assert [float(table[-1].min()) for table in program.counted(np.zeros(2), 2)] == [0.5, 1.0, 0.0]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -266,48 +161,6 @@ def test_prices_bound_the_exact_answer(n: int) -> None:
             assert priced.lower <= fewest
             if priced.words is not None and text.is_flip(priced.words):
                 assert fewest <= len(priced.words)
-
-
-def test_tokens_against_words() -> None:
-    for n in (2, 3):
-        for text in texts(120 + n, 60, n, "raw"):
-            phrase = text.phrase
-            held = set(sufficient(phrase.votes).indices)
-            words = {w for f, size, s in text.ngrams if s in held for w in range(f, f + size)}
-            if words:
-                assert text.is_sufficient(words)
-            gone = flip_words(phrase)
-            if gone.status != "none":
-                per_word = n * (n + 1) // 2
-                assert gone.size * per_word >= flip(phrase.votes).size > 0
-                assert gone.size * per_word >= flip_occurrences(phrase.votes, phrase.occurrences).size > 0
-
-
-def test_few_words_can_suffice_where_many_tokens_are_needed() -> None:
-    """A text cannot lose "w" and keep "w w": sufficient sets of words are not bounded below by those of tokens."""
-    words = 9
-    ngrams = [(i, 1, i) for i in range(words)] + [(i, 2, words + i) for i in range(words - 1)]
-    values = np.array([[0.0, 1.0]] * words + [[0.0, -0.9]] * (words - 1))
-    first, size, token = (np.array(column) for column in zip(*ngrams, strict=True))
-    phrase = Phrase(words, first, size, token, Votes.of(np.zeros(len(token)), values, label=1), "raw")
-    assert sufficient_words(phrase).size == 1
-    assert sufficient(phrase.votes).size == 8
-
-
-def test_votes_that_depend_on_the_position() -> None:
-    """Every occurrence a token of its own: the programs ask only that each counts for itself."""
-    rng = np.random.default_rng(140)
-    for _ in range(40):
-        length = int(rng.integers(2, 7))
-        spots = [(i, size) for size in (1, 2) for i in range(length - size + 1)]
-        b = [[0, x] for x in rng.integers(-3, 4, len(spots)).tolist()]
-        unit = document(rng.integers(1, 4, len(spots)).tolist(), b, [Fraction(0), Fraction(1, 2)], 0)
-        for counts in ("raw", "binary"):
-            text = Text(length, tuple((i, size, s) for s, (i, size) in enumerate(spots)), unit, counts)
-            gone, kept = flip_words(text.phrase), sufficient_words(text.phrase)
-            check_flip(text, gone)
-            check_sufficient(text, kept)
-            assert "bounds" not in (gone.status, kept.status)
 
 
 def test_long_texts_come_back_with_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

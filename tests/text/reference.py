@@ -1,7 +1,5 @@
 """Words and n-grams by the plainest means, and the strings to try them on."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -88,26 +86,9 @@ def built(texts: Sequence[str], limits: Limits, run: Executor | None = None) -> 
 # Characters and snippets between which words begin, end, join and vanish.
 HOSTILE = [
     *["a", "B", "é", "e\u0301", "\u0301", "\u0323", "İ", "ı", "Σ", "σ", "ς", "ß", "ẞ", "J\u030c", "_", "0"],
-    *[
-        "9",
-        "²",
-        "½",
-        "٣",
-        "Ａ",
-        "漢",
-        "字",
-        "ひ",
-        "が",
-        "か\u3099",
-        "カ",
-        "ー",
-        "々",
-        "〇",
-        "\uf900",
-        "\U00020000",
-        "ﾊﾟ",
-    ],
+    *["9", "²", "½", "٣", "Ａ", "漢", "字", "ひ", "が", "か\u3099", "カ", "ー", "々", "〇"],
     *["한", "\u1112\u1161\u11ab", "😀", "❤", "\ufe0f", "\u200d", "\u200c", "👩", "🏽", "🇫", "🇷", "©", "™"],
+    *["\uf900", "\U00020000", "ﾊﾟ"],
     *["\U0001d15e", "\u212a", "\u212b", "\u2126", "कि", "\u093f", "ا", "\u064b", "ก", "\u0e31", "!", "!!", "?"],
     *["?!", "'", "’", "-", ".", ",", " ", "\t", "\r\n", "\n", "\0", "\x1c", "\x85", "\xa0", "\u2028", "\ufeff"],
     *["\u200b", "\u200f", "\u202e", "\u00ad", "\ud800", "\udfff", "\U0010ffff", "\u0378", "\xff", "\x7f", "<"],

@@ -1,7 +1,5 @@
 """Where results wait, in memory or in a file: they come back as they went."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

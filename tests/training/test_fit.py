@@ -1,7 +1,5 @@
 """Training: the objective, its minimum, the same bits everywhere."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -81,17 +79,6 @@ def test_fit_scalars_reaches_the_minimum(K, seed, options):
         assert_allclose((ours - ours[0])[:, known], (theirs - theirs[0])[:, known], atol=2e-3)
 
 
-@pytest.mark.parametrize("K", [2, 3])
-def test_the_objective_is_what_it_says(K):
-    """At the start g = 0, h = 0, c = odds: the value is the loss of the prior's mean."""
-    data, seen = problem(K), []
-    fit_scalars(data, PLAIN, 0, 1e-9, watch=seen.append)
-    prior = prior_of(data.sum(statistics, data.n_classes), PLAIN)
-    begin = Parameters(prior.attention, prior.mean.T, prior.odds, prior.odds, prior.log_sink)
-    assert len(seen) == 1
-    assert seen[0].value == pytest.approx(literal_objective(data, PLAIN, begin), rel=1e-12)
-
-
 @pytest.mark.parametrize("K", [2, 3, 5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_and_blocks(monkeypatch, K, dtype):
@@ -136,22 +123,6 @@ def test_mean_attention_is_a_share(K, sink, scale):
         assert got.sum() == pytest.approx(1 - weight[1] / weight.sum(), rel=1e-12)  # one document is empty
     else:
         assert got.sum() < 1
-
-
-def test_several_blocks_are_one_training_set(monkeypatch):
-    whole = problem(3, n=100)
-    monkeypatch.setattr(counts, "BLOCK", 30)
-    parts = problem(3, n=100)
-    assert len(parts.y) > 3
-    assert sum(len(y) for y in parts.y) == 100
-    one, two = whole.sum(statistics, whole.n_classes), parts.sum(statistics, parts.n_classes)
-    assert_allclose(one.presence, two.presence, rtol=1e-13)
-    assert_allclose(one.energy, two.energy, rtol=1e-13)
-    theta = fit_scalars(whole, PLAIN, 3, 1e-9).theta
-    one, two = (each.sum(evaluate, loss_for(3), theta) for each in (whole, parts))
-    assert one.loss == pytest.approx(two.loss, rel=1e-13)
-    assert_allclose(one.a, two.a, rtol=1e-10, atol=1e-13)
-    assert_allclose(whole.mean_attention(theta), parts.mean_attention(theta), rtol=1e-12)
 
 
 def objective_of(monkeypatch, fit, module=training):

@@ -1,7 +1,5 @@
 """The command line as a person meets it: what it prints, what it writes, how it refuses."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -142,13 +140,16 @@ sys.meta_path.insert(0, Press())
 """
 
 
-@pytest.mark.parametrize("module", ["keytokens.app.cli.app", "numpy.linalg", "scipy.sparse", "typer"])
+SCRIPT = "from keytokens.app.cli import main; main()"  # that pip makes
+MODULE = "import runpy; runpy.run_module('keytokens', run_name='__main__')"  # `python -m`
+
+
 @pytest.mark.parametrize(
-    "way", ["from keytokens.app.cli import main; main()", "import runpy; runpy.run_module('keytokens')"]
+    "way, module",
+    [(SCRIPT, "keytokens.app.cli.app"), (MODULE, "numpy.linalg"), (SCRIPT, "scipy.sparse"), (MODULE, "typer")],
 )
 def test_ctrl_c_while_modules_load(way, module):
-    """At the moment in which this module is looked for, from the script that pip makes and from `python -m`."""
-    way = way.replace("('keytokens')", "('keytokens', run_name='__main__')")
+    """At the moment in which this module is looked for."""
     done = subprocess.run([sys.executable, "-c", PRESSED + way, module], capture_output=True, text=True, check=False)
     assert done.stderr == "keytokens: interrupted; what was there before is unchanged.\n"
     assert (done.returncode, done.stdout) == (130, "")
@@ -197,13 +198,6 @@ def test_closed_pipe_is_no_error(here):
     assert done.stdout.startswith("id,review,sentiment")
 
 
-def test_nothing_is_written_to_standard_error_without_a_terminal(here):
-    command = [sys.executable, "-m", "keytokens", "fit", "reviews.csv", "-o", "m"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=here)
-    assert done.stderr == ""
-    assert "\x1b" not in done.stdout
-
-
 def test_no_connection_is_opened(here, capsys, monkeypatch):
     def forbidden(*args, **kwargs):
         raise AssertionError("keytokens opened a connection")
@@ -214,3 +208,4 @@ def test_no_connection_is_opened(here, capsys, monkeypatch):
     ok(capsys, "fit", "reviews.csv", "-o", "model")
     ok(capsys, "predict", "model", "reviews.csv", "-o", "out.csv")
     ok(capsys, "explain", "model", "a great film", "--html", "why.html")
+    ok(capsys, "report", "model", "reviews.csv")

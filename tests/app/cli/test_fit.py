@@ -1,7 +1,5 @@
 """`keytokens fit` with a budget: seconds for the options, bytes for the model."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

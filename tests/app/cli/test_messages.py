@@ -1,7 +1,5 @@
 """Every refusal of the command line: what was typed, and the one line that is the answer."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from pathlib import Path
@@ -19,6 +17,10 @@ FILES: dict[str, bytes] = {
     "broken.parquet": b"PAR1 broken",
     "t.v1": b"text,label\na,x\n",
     "one.jsonl": b'{"text": "a b", "label": "x"}\n{"text": "c d", "label": "x"}\n',
+    "bad.csv": b"text\n" + b"dull\n" * 40 + b"a,b\n",
+    "words.csv": b"x0,x1,x2,x3\n1,one,1,1\n",
+    "narrow.csv": b"x0\n1\n",
+    "a table": b"x0,x1\n",
     "mixed.jsonl": b'{"text": "a b", "label": "x"}\n{"text": "c d", "label": 1}\n',
     "missing.jsonl": b'{"text": "a b", "label": "x"}\n{"text": "c d", "label": null}\n',
 }
@@ -73,6 +75,58 @@ predict nowhere reviews.csv
 explain empty text
     keytokens: load: 'empty' is not a readable keytokens model: model.json is missing. Save it again.
 
+fit - -o m --memory 1GB
+    keytokens: ...read the data more than once...
+fit in.csv -o m --memory 1MB
+fit in.csv -o m --memory much
+    keytokens: --memory must be at least 500MB, written like...
+fit in.csv -o m --memory 1GB --autotune 1
+    keytokens: ...--autotune needs all texts in memory...
+fit in.csv -o m --memory 1GB --dask tcp://127.0.0.1:9
+    keytokens: ...--dask keeps the texts on the workers...
+fit none.csv -o m --resume
+    keytokens: none.csv: cannot be read...
+fit in.csv -o m --memory 1GB --label grade
+    keytokens: ...--label must name a column...
+fit empty -o m
+    keytokens: empty: the folder must hold tables...
+
+explain model
+    keytokens: explain: give one text, or a table with --data; saw neither.
+explain model 'a text' --data in.csv
+    keytokens: explain: give one text, or a table with --data; saw both.
+explain model --data in.csv --html x.html
+    keytokens: explain: --html shows one text; saw it with --data. `keytokens report` shows a table.
+explain model 'a text' -o out.csv
+    keytokens: explain: --output, --text, --words and --format belong to a table...
+explain model --data bad.csv -o out.jsonl
+    keytokens: bad.csv, line 42: a row must have 1 fields...
+explain model --data in.csv -o out.xls
+    keytokens: out.xls: the name must end in one of .csv...
+explain bags --data in.csv
+    keytokens: explain: --data needs a model of texts; 'bags' is a BagClassifier...
+explain bags words.csv
+    keytokens: words.csv: every column must hold numbers; saw otherwise...
+explain bags narrow.csv
+    keytokens: ...must have 4 features an instance...
+explain bags none.csv
+explain bags 'no table'
+    keytokens: no...: cannot be read: no such file...
+explain bags 'a table'
+    keytokens: a table: the name must end in one of...
+predict bags in.csv
+    keytokens: predict: 'bags' must be a model of texts; saw a BagClassifier...
+report bags in.csv
+    keytokens: ...must be a model of texts; saw a BagClassifier...
+report nowhere in.csv
+    keytokens: load: there is no model at 'nowhere'...
+report model in.csv --max-tokens 0
+    keytokens: ...--max-tokens...
+report model in.csv --label y
+    keytokens: ...--label must name a column...
+report model in.csv -o no/where.html --json
+    keytokens: cannot write 'no/where.html': no such file or directory...
+
 predict model reviews.csv -o no/where/out.csv
     keytokens: cannot write 'no/where/out.csv': no such file or directory. What was there before is unchanged.
 fit reviews.csv -o file
@@ -87,6 +141,7 @@ def folder(made, tmp_path_factory) -> Path:
     for name, content in FILES.items():
         (place / name).write_bytes(content)
     (place / "empty").mkdir()
+    (place / "empty" / ".hidden.csv").write_text("text,label\n")
     return place
 
 

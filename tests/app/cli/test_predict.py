@@ -1,7 +1,5 @@
 """`keytokens predict` on tables that come in batches."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys
@@ -17,15 +15,13 @@ from ...corpus import reviews
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A folder with a model, as the present folder; tables come in batches of ten rows."""
-    monkeypatch.chdir(tmp_path)
+def here(here, monkeypatch):
+    """Tables come in batches of ten rows."""
     # defaults are bound when a function is made, so the batch is set where predict asks for it
     from keytokens.io import read_batches
 
     monkeypatch.setattr("keytokens.app.cli.predict.read_batches", lambda *given: read_batches(*given, rows=10))
-    kt.KeyTokenClassifier().fit(*reviews(150)).save("model")
-    return tmp_path
+    return here
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
@@ -111,12 +107,6 @@ def test_the_memory_does_not_grow_with_the_file(here, capfd, arguments):
     assert peak(3000) < peak(300) + 300_000  # the texts alone have 2.7 million bytes
 
 
-def test_the_file_may_be_its_own_target(here, capsys):
-    write_table("t.csv", {"text": reviews(30)[0]})
-    assert run(["predict", "model", "t.csv", "-o", "t.csv", "--force"]) == 0
-    assert list(read_table("t.csv").columns) == ["text", "prediction", "probability"]
-
-
 def test_a_terminal_sees_progress(here, capsys, monkeypatch):
     """On a terminal only, and wiped in the end."""
     write_table("t.csv", {"text": reviews(30)[0]})
@@ -124,13 +114,6 @@ def test_a_terminal_sees_progress(here, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert run(["predict", "model", "t.csv", "-o", "out.csv"]) == 0
     assert "predicting" in capsys.readouterr().err
-
-
-def test_models_of_bags_are_refused(here, capsys):
-    kt.BagClassifier().fit([[[0.0, 1.0]], [[1.0, 0.0]]] * 5, [0, 1] * 5).save("bags")
-    write_table("t.csv", {"text": ["a"]})
-    assert run(["predict", "bags", "t.csv"]) == 2
-    assert "predict: 'bags' must be a model of texts; saw a BagClassifier." in capsys.readouterr().err
 
 
 def test_labels_that_are_no_numbers_in_one_batch(here, capsys):

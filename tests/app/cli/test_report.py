@@ -1,42 +1,27 @@
 """`keytokens report` as a person meets it."""
 
-from __future__ import annotations
-
 import json
-import socket
-
-import pytest
 
 import keytokens as kt
 from keytokens.io import write_table
 
 from ...corpus import reviews, topics
-from .test_cli import ok, refused
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A folder with labelled reviews and a model of them."""
-    monkeypatch.chdir(tmp_path)
-    texts, labels = reviews(120)
-    write_table("reviews.csv", {"review": texts, "sentiment": labels})
-    kt.KeyTokenClassifier(threads=1).fit(texts, labels).save("model")
-    return tmp_path
+from .test_cli import ok
 
 
 def test_report(here, capsys):
     out = ok(capsys, "report", "model", "reviews.csv", "-o", "page.html")
-    assert "120 texts from column 'review', labels from column 'sentiment' (guessed" in out
+    assert "150 texts from column 'review', labels from column 'sentiment' (guessed" in out
     assert "accuracy " in out
     size = (here / "page.html").stat().st_size
     tokens = len(kt.load("model").vocabulary_)
-    assert f"page: page.html ({size / 1e6:.1f} MB: {tokens:,} tokens, 120 of 120 texts)" in out
+    assert f"page: page.html ({size / 1e6:.1f} MB: {tokens:,} tokens, 150 of 150 texts)" in out
     assert "<title>reviews.csv</title>" in (here / "page.html").read_text("utf-8")
 
 
 def test_json_is_one_document(here, capsys):
     clf = kt.load("model")
-    texts, labels = reviews(120)
+    texts, labels = reviews(150)
     arguments = ["--max-tokens", "30", "--max-documents", "20", "--title", "x", "--json"]
     found = json.loads(ok(capsys, "report", "model", "reviews.csv", *arguments))
     assert found["page"] == "report.html"
@@ -60,23 +45,3 @@ def test_numbers_as_labels(here, capsys):
     found = json.loads(ok(capsys, "report", "topics", "topics.csv", "--json"))
     assert found["accuracy"] > 0.9
     assert found["names"] == ["0", "1", "2", "3"]
-
-
-def test_refusals(here, capsys):
-    assert "there is no model at 'nowhere'" in refused(capsys, "report", "nowhere", "reviews.csv")
-    assert "--max-tokens" in refused(capsys, "report", "model", "reviews.csv", "--max-tokens", "0")
-    assert "--label must name a column" in refused(capsys, "report", "model", "reviews.csv", "--label", "y")
-    code_and_words = ["report", "model", "reviews.csv", "-o", "no/where.html", "--json"]
-    assert "cannot write 'no/where.html': no such file or directory" in refused(capsys, *code_and_words)
-    bags = kt.BagClassifier().fit([[[0.0, 1.0]], [[1.0, 0.0]]] * 4, [0, 1] * 4)
-    bags.save("bags")
-    assert "must be a model of texts; saw a BagClassifier" in refused(capsys, "report", "bags", "reviews.csv")
-
-
-def test_no_connection_is_opened(here, capsys, monkeypatch):
-    def forbidden(*args, **kwargs):
-        raise AssertionError("keytokens opened a connection")
-
-    monkeypatch.setattr(socket.socket, "connect", forbidden)
-    monkeypatch.setattr(socket, "getaddrinfo", forbidden)
-    ok(capsys, "report", "model", "reviews.csv")

@@ -1,15 +1,17 @@
 """A real server on the loopback address, in a thread of the test, and a small client."""
 
-from __future__ import annotations
-
+import asyncio
 import http.client
 import json
-import random
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 from keytokens import KeyTokenClassifier
 
 from ...conftest import skip_or_fail
+from ...corpus import reviews
 
 try:
     import fastapi  # noqa: F401
@@ -25,25 +28,15 @@ try:
 
     from keytokens.app.serve import Limits, Store, create_app
     from keytokens.app.serve.connections import configured
+    from keytokens.app.serve.worker import facts_of
 except ImportError:
     skip_or_fail("the extra `serve` is not installed")
 
-GOOD, BAD, NEUTRAL = ["great", "fine", "lovely"], ["awful", "dull", "bad"], ["film", "plot", "actor", "the", "a"]
-
-
-def reviews(n: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    rng = random.Random(seed)
-    texts, labels = [], []
-    for i in range(n):
-        words = rng.choices(NEUTRAL, k=5) + rng.choices(GOOD if i % 2 else BAD, k=2)
-        rng.shuffle(words)
-        texts.append(" ".join(words))
-        labels.append("pos" if i % 2 else "neg")
-    return texts, labels
-
 
 def table(n: int = 60) -> bytes:
-    return "\n".join(["text,label", *(f"{text},{label}" for text, label in zip(*reviews(n), strict=True))]).encode()
+    """So many rows of reviews, of which some return."""
+    rows = islice(cycle(zip(*reviews(min(n, 200)), strict=True)), n)
+    return "\n".join(["text,label", *(f"{text},{label}" for text, label in rows)]).encode()
 
 
 @dataclass
@@ -117,6 +110,40 @@ def serving(folder: Path, **options: Any) -> Iterator[Client]:
         thread.join(20)
         store.close()
         assert not thread.is_alive()
+
+
+@contextmanager
+def process_serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Client]]:
+    """`keytokens serve` in a process of its own, which ends with the test."""
+    code = "import sys; from keytokens.app.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "serve", "--port", "0", "--store", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline().split()[3].rstrip("/").rpartition(":")[2])
+            yield process, Client("127.0.0.1", port, None)  # type: ignore[arg-type]
+        finally:
+            process.kill()
+
+
+def in_a_loop(story: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread of its own: a browser that is open holds the loop of the main one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, story).result()
+
+
+UPLOAD = "0123456789abcdef"
+SPEC = {"upload": UPLOAD, "text": None, "label": None, "title": "", "options": {}}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store with one upload, from which a training takes a while."""
+    made = Store(tmp_path)
+    file = made.upload_path(UPLOAD, ".csv")
+    file.write_bytes(table(4000))
+    made.add_upload(UPLOAD, "r.csv", file, facts_of(str(file), "csv", "r.csv"))
+    return made
 
 
 @pytest.fixture(scope="session")

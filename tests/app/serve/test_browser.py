@@ -1,7 +1,5 @@
 """The server's pages in a real browser, used as a person would; names that try to break out."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools
@@ -14,9 +12,10 @@ from keytokens import load
 from keytokens.app.serve import Limits
 from keytokens.app.serve.models import take_in
 
+from ...corpus import reviews
 from ..explorer.browser import Visit
 from ..explorer.test_numbers import python_answer, same
-from .conftest import reviews, serving, table
+from .conftest import serving, table
 
 TURN, LINE = "\u202e", "\u2028"
 FILE = f"<img src=x onerror=window.owned=1> \"q\" 'a' {LINE}{TURN}.csv"
@@ -190,7 +189,8 @@ def test_looks(browser, tmp_path, model):
         take_in(client.store, model)
         if folder:
             client.train(table(300), title="Reviews, spring")
-        for scheme, width in itertools.product(("light", "dark"), (360, 1100)):
+        looks = itertools.product(("light", "dark"), (360, 1100)) if folder else (("light", 1100), ("dark", 360))
+        for scheme, width in looks:
             one = Visit(
                 browser,
                 f"http://127.0.0.1:{client.port}/",

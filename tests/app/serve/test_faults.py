@@ -1,21 +1,14 @@
 """What goes wrong around the server: clients that leave, disks that are full, words that come at the wrong moment."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import http.client
-import json
 import shutil
 import socket
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,23 +16,10 @@ from keytokens.app.serve import Limits, Store
 from keytokens.app.serve.models import Shelf, take_in
 from keytokens.app.serve.runs import Busy, Runs
 from keytokens.app.serve.store import NotThere
-from keytokens.app.serve.worker import facts_of, look
+from keytokens.app.serve.worker import look
 from keytokens.base.errors import DataError
 
-from .conftest import serving, table, until
-
-ID = "0123456789abcdef"
-SPEC = {"upload": ID, "text": None, "label": None, "title": "", "options": {}}
-
-
-@pytest.fixture
-def store(tmp_path) -> Store:
-    """A store with one upload, from which a training takes a while."""
-    made = Store(tmp_path)
-    file = made.upload_path(ID, ".csv")
-    file.write_bytes(table(4000))
-    made.add_upload(ID, "r.csv", file, facts_of(str(file), "csv", "r.csv"))
-    return made
+from .conftest import SPEC, UPLOAD, in_a_loop, process_serving, serving, table, until
 
 
 def full_base(*_: object) -> None:
@@ -50,12 +30,6 @@ def full_base(*_: object) -> None:
 
 def full_disk(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def in_a_loop(story: Coroutine[Any, Any, Any]) -> Any:
-    """In a thread of its own: a browser that is open holds the loop of the main one."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, story).result()
 
 
 async def last_state(runs: Runs, id: str) -> str:
@@ -131,7 +105,7 @@ def test_an_upload_that_went_while_its_training_waited(store):
     async def story() -> dict[str, object]:
         runs = Runs(store, Limits())
         id = runs.start(SPEC)
-        store.remove_upload(ID)
+        store.remove_upload(UPLOAD)
         assert await asyncio.wait_for(last_state(runs, id), 20) == "failed"
         return runs.latest(id)
 
@@ -151,31 +125,18 @@ def test_a_training_ends_even_if_the_store_cannot_say_so(store, monkeypatch):
 
 def test_ctrl_c_while_a_page_listens(tmp_path):
     """The end of the server is the end of the training, and of the page's stream."""
-    code = "import sys; from keytokens.app.cli import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", code, "serve", "--port", "0", "--store", str(tmp_path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        port = int(process.stdout.readline().split()[3].rstrip("/").rpartition(":")[2])
-        link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-
-        def ask(method, path, body=None):
-            link.request(method, path, body, {"content-type": "application/json"})
-            return link.getresponse()
-
-        upload = json.loads(ask("POST", "/api/uploads?name=r.csv", table(20_000)).read())["id"]
-        run = json.loads(ask("POST", "/api/runs", json.dumps({"upload": upload})).read())["id"]
-        stream = ask("GET", f"/api/runs/{run}/events")
+    with process_serving(tmp_path) as (process, client):
+        upload = client.post("/api/uploads?name=r.csv", table(4_000)).json["id"]
+        run = client.post("/api/runs", {"upload": upload}).json["id"]
+        link = http.client.HTTPConnection(client.host, client.port, timeout=30)
+        link.request("GET", f"/api/runs/{run}/events")
+        stream = link.getresponse()
         stream.readline()
         process.terminate()
-        said = stream.read().decode()
-        assert '"state": "interrupted"' in said
+        assert '"state": "interrupted"' in stream.read().decode()
         _, complaints = process.communicate(timeout=30)
         assert complaints == ""
         link.close()
-    finally:
-        process.kill()
-        process.wait()
 
 
 # --- uploads
@@ -241,17 +202,6 @@ def test_tables_that_no_page_could_show(tmp_path, content, kind, why):
     file.write_text(content)
     with pytest.raises(DataError, match=why):
         in_a_loop(look(file, kind, "file", 60))
-
-
-def test_half_characters_in_cells_and_labels(server):
-    """JSON lines may hold what no answer could: cells are shown without it, labels are refused."""
-    lines = "".join(json.dumps({"text": f"a b {i} \ud800", "label": ["x", "\udfff"][i % 2]}) + "\n" for i in range(20))
-    upload = server.post("/api/uploads?name=a.jsonl", lines.encode())
-    assert upload.status == 201
-    assert upload.json["preview"][0] == ["a b 0 ?", "x"]
-    run = server.train(lines.encode(), name="a.jsonl")
-    assert run["state"] == "failed"
-    assert "labels must be whole characters" in run["message"]
 
 
 def test_a_look_that_takes_too_long_is_ended(tmp_path):

@@ -1,10 +1,5 @@
 """Other sites, other machines, long and slow requests."""
 
-from __future__ import annotations
-
-import socket
-import time
-
 import pytest
 
 from keytokens.app.serve import Limits
@@ -66,27 +61,6 @@ def test_every_answer_is_dressed(server):
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["x-frame-options"] == "DENY"
         assert answer.headers["referrer-policy"] == "no-referrer"
-
-
-def test_a_declared_size_is_refused_at_once(server):
-    with socket.create_connection((server.host, server.port), timeout=10) as link:
-        link.sendall(b"POST /api/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n")
-        assert b" 413 " in link.recv(1000)
-
-
-def test_slow_bodies_and_long_ones(tmp_path):
-    with serving(tmp_path, limits=Limits(body_seconds=0.3, idle_seconds=0.3, body=1000, upload=2000)) as client:
-        for path in (b"/api/runs", b"/api/uploads?name=a.csv"):
-            with socket.create_connection((client.host, client.port), timeout=10) as link:
-                link.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{")
-                begin = time.monotonic()
-                assert b" 408 " in link.recv(1000)
-                assert time.monotonic() - begin < 5
-        with socket.create_connection((client.host, client.port), timeout=10) as link:
-            head = b"POST /api/uploads?name=a.csv HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-            link.sendall(head + b"1000\r\n" + b"x" * 4096 + b"\r\n")
-            assert b" 413 " in link.recv(1000)
-        assert list((tmp_path / "uploads").iterdir()) == []
 
 
 def test_too_many_at_once(tmp_path):

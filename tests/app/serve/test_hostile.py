@@ -1,13 +1,9 @@
 """A store and requests made by somebody who means harm: what the fuzzing found, one test each."""
 
-from __future__ import annotations
-
-import asyncio
 import json
 import os
 import shutil
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,7 +14,10 @@ from keytokens.app.serve.models import take_in
 from keytokens.app.serve.store import NotThere
 from keytokens.base.errors import InputError, OutputError, shorten
 
-from .test_faults import ID, full_base, in_base
+from ...asgi import asked
+from .conftest import UPLOAD as ID
+from .conftest import in_a_loop
+from .test_faults import full_base, in_base
 
 
 @pytest.fixture
@@ -87,34 +86,11 @@ def test_a_folder_among_the_uploads(tmp_path):
     assert (tmp_path / "uploads" / "mine").is_dir()
 
 
-def ask(app, path, query):
-    """One request, whose sender is gone when the answer has begun; the status."""
-    sent = []
-    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": query}
-    scope |= {"headers": [(b"host", b"localhost")], "http_version": "1.1", "scheme": "http", "root_path": ""}
-    scope |= {"server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "asgi": {"version": "3.0"}}
-
-    async def receive():
-        while not sent:
-            await asyncio.sleep(0.01)
-        return {"type": "http.disconnect"}
-
-    async def send(message):
-        sent.append(message)
-
-    async def story():
-        await app(scope, receive, send)
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, story()).result()
-    return sent[0]["status"]
-
-
 def test_letters_in_an_address_that_are_none(tmp_path):
     store = Store(tmp_path)
     app = create_app(store)
-    assert ask(app, "", b"\xff") == 400
-    assert ask(app, "/nothing", b"name=\xc3\xa9") == 400
+    for path in (b"?\xff", b"/nothing?name=\xc3\xa9"):
+        assert in_a_loop(asked(app, "GET", path))[0] == 400
     store.close()
 
 
@@ -131,7 +107,7 @@ def test_a_download_that_nobody_reads_is_closed(tmp_path, model, monkeypatch):
         SpooledTemporaryFile = staticmethod(noted)
 
     monkeypatch.setattr(routes, "tempfile", Files)
-    ask(create_app(store), f"/api/models/{id}/download", b"")
+    in_a_loop(asked(create_app(store), "GET", f"/api/models/{id}/download".encode()))
     assert len(opened) == 1
     assert opened[0].closed
     store.close()

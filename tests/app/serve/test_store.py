@@ -1,7 +1,5 @@
 """The store keeps what is whole and sweeps away what is half done, whenever the server was killed."""
 
-from __future__ import annotations
-
 import pytest
 
 from keytokens.app.serve.models import take_in

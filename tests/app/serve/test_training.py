@@ -1,28 +1,34 @@
 """What a training says, word by word."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
+import json
 from collections.abc import Callable
+
+import pytest
 
 from keytokens.app.serve import Limits
 from keytokens.app.serve.runs import Runs
 from keytokens.app.serve.training import build_model
+from keytokens.app.serve.worker import facts_of
+from keytokens.base.errors import KeyTokensError
 
-from . import test_faults
-from .conftest import table
-from .test_faults import SPEC, in_a_loop
+from .conftest import SPEC, in_a_loop, table
 
-store = test_faults.store
+
+def said_of(folder, content: bytes, name: str, **options: object) -> list[dict[str, object]]:
+    """What a training says, in this process."""
+    (folder / name).write_bytes(content)
+    task = {"file": str(folder / name), "format": name.partition(".")[2], "name": name, "title": "told"}
+    said: list[dict[str, object]] = []
+    build_model(
+        {**task, "text": None, "label": None, "options": {}, "folder": str(folder / "model"), **options}, said.append
+    )
+    return said
 
 
 def test_a_training_tells_the_whole_story(tmp_path):
-    file = tmp_path / "r.csv"
-    file.write_bytes(table())
-    task = {"file": str(file), "format": "csv", "name": "r.csv", "title": "told", "text": None, "label": None}
-    said = []
-    build_model({**task, "options": {}, "folder": str(tmp_path / "model")}, said.append)
+    said = said_of(tmp_path, table(), "r.csv")
     stages = [stage for stage, _ in itertools.groupby(record["stage"] for record in said)]
     assert stages == ["reading", "scoring", "training", "writing"]
     for stage in ("scoring", "training"):
@@ -30,6 +36,16 @@ def test_a_training_tells_the_whole_story(tmp_path):
         assert [record["step"] for record in steps] == list(range(len(steps)))
         assert len(steps) > 1
         assert all(record["objective"] > 0 for record in steps[1:])
+
+
+def test_trainings_that_are_refused(tmp_path):
+    """JSON lines may hold half characters, which no answer could: cells are shown without, labels are refused."""
+    with pytest.raises(KeyTokensError, match="no such column"):
+        said_of(tmp_path, table(), "r.csv", text="no such column")
+    lines = "".join(json.dumps({"text": f"a b {i} \ud800", "label": ["x", "\udfff"][i % 2]}) + "\n" for i in range(20))
+    with pytest.raises(KeyTokensError, match="labels must be whole characters"):
+        said_of(tmp_path, lines.encode(), "a.jsonl")
+    assert facts_of(str(tmp_path / "a.jsonl"), "jsonl", "a.jsonl")["preview"][0] == ["a b 0 ?", "x"]
 
 
 def test_who_listens_in_time_hears_every_word(store, monkeypatch):

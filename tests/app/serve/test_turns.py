@@ -1,21 +1,14 @@
 """Whose texts are worked on next."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from keytokens.app.serve.turns import Turns, portions
 
-
-def in_a_loop(story):
-    """In a thread of its own: a browser that is open holds the loop of the main one."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, story).result()
+from .conftest import in_a_loop
 
 
 async def settled():

@@ -1,7 +1,5 @@
 """One model that many tests ask."""
 
-from __future__ import annotations
-
 import pytest
 
 from keytokens import BagClassifier

@@ -1,8 +1,8 @@
-"""Bags with a known secret."""
-
-from __future__ import annotations
+"""Bags with a known secret, and explanations of made-up instances."""
 
 import numpy as np
+
+from keytokens.explain import BagExplanation
 
 
 def planted(n=80, seed=0, d=4, classes=2):
@@ -17,3 +17,10 @@ def planted(n=80, seed=0, d=4, classes=2):
             bag[: rng.randint(1, 3)] += centres[k]
         bags.append(rng.permutation(bag))
     return bags, y
+
+
+def record(log_weight, values, linear=True, names=None):
+    """An explanation of made-up instances; values (T, K)."""
+    w = np.exp(log_weight - log_weight.max())
+    names = names or [f"class {k}" for k in range(values.shape[1])]
+    return BagExplanation(log_weight, values if linear else None, w @ values / w.sum(), names)

@@ -1,7 +1,5 @@
 """The map of one instance, attention, pooling and head, and the gradient of it all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import optimize

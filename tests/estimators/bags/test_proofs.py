@@ -1,7 +1,5 @@
 """Formal sets of instances against enumeration, and what the record says of them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -11,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import keytokens as kt
-from keytokens.explain import BagExplanation
 from keytokens.model.features import FEATURES
-from keytokens.model.pooling import Weights, forward
-from keytokens.model.ragged import Bags
 
-from .planted import planted
+from .planted import planted, record
 
 
 def label_after(log_weight, values, kept):
@@ -47,12 +42,6 @@ def least_sizes(log_weight, values, label):
     return kept, min(gone, default=None)
 
 
-def record(log_weight, values):
-    """An explanation of made-up instances; values (T, K)."""
-    w = np.exp(log_weight - log_weight.max())
-    return BagExplanation(log_weight, values, w @ values / w.sum(), [f"class {k}" for k in range(values.shape[1])])
-
-
 def check_sets(e, exact):
     label = e.classes.index(e.label)
     kept, gone = least_sizes(e.log_weight, e.values, label)
@@ -65,13 +54,7 @@ def check_sets(e, exact):
         assert e.flip.label_after == e.classes[label_after(e.log_weight, e.values, rest)] != e.label
 
 
-@given(st.lists(st.integers(-4, 4), min_size=1, max_size=6), st.sampled_from([-1, 0, 1]))
-def test_sets_of_equal_weights_with_ties(numbers, intercept):
-    said = np.array(numbers, float) + intercept
-    check_sets(record(np.zeros(len(said)), np.column_stack([np.zeros(len(said)), said])), exact=True)
-
-
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("classes", [2, 3])
 def test_sets_of_a_fitted_model_against_brute_force(seed, classes):
     bags, y = planted(40, seed=seed, classes=classes)
@@ -86,11 +69,6 @@ def test_sets_of_a_fitted_model_against_brute_force(seed, classes):
             assert e.certificate.probability_after_flip == pytest.approx(
                 clf.predict_proba([rest])[0, clf.classes_.tolist().index(e.label)]
             )
-
-
-def test_both_labels_occur_in_these_tests(fitted):
-    clf, bags, _ = fitted
-    assert {clf.explain(bag).label for bag in bags[:8]} == {0, 1}
 
 
 def test_certificate_bounds_hold_under_every_deletion(fitted):
@@ -175,11 +153,6 @@ def test_a_small_penalty_selects_more_sharply():
     assert sizes[0] < sizes[1]
 
 
-def test_equal_instances_are_separate_items():
-    e = record(np.zeros(3), np.array([[0, 1.0], [0, 1.0], [0, -1.5]]))
-    assert (e.label, e.sufficient.size, e.flip.size) == ("class 1", 2, 1)
-
-
 def test_record_is_plain_data(fitted):
     clf, bags, _ = fitted
     e = clf.explain(bags[1])
@@ -216,16 +189,6 @@ def test_three_classes_say_what_is_proved():
     assert not e.certificate.exact
     forced = "These" if e.sufficient.status == "subset-minimal" else f"{e.sufficient.size} of"
     assert e.certificate.sentence.startswith(forced)
-
-
-def test_why_nothing_is_proved_of_a_head_that_is_not_linear():
-    """Two instances that are positive each by itself and negative together: no weighted mean does that."""
-    w = Weights(np.zeros(2), np.eye(2), np.zeros(2), np.array([[-1.0, -1.0]]), np.array([1.2]))
-    one, other = np.array([[5.0, -0.1]]), np.array([[-0.1, 5.0]])
-    alone = forward(Bags.of([one, other]), w).scores[0]
-    together = forward(Bags.of([np.vstack([one, other])]), w).scores[0]
-    assert alone.min() > 0.2
-    assert together[0] < -0.7
 
 
 def test_a_head_that_is_not_linear_proves_nothing_and_says_so():

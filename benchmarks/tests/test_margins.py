@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import descents, matrix, measure, svm
+from benchmarks import descents, matrix, svm
 
 from . import ROOT, rows_of
 
@@ -38,14 +38,6 @@ def test_the_duel_is_judged_by_time_and_residuals():
     assert "no worse: MISSED" in missed[0]
 
 
-def test_the_hidden_direction_separates():
-    keys, selection = svm.separable(6, 5, 3, seed=1)
-    problem = svm.MarginProblem.from_selection(keys, selection)
-    assert svm.solve(problem).is_optimal(1e-9)
-    again = svm.separable(6, 5, 3, seed=1)
-    np.testing.assert_array_equal(again[0], keys)
-
-
 def test_descents_write_every_run(tmp_path, monkeypatch, capsys):
     short = {name: replace(each, starts=each.starts[:1]) for name, each in descents.EXPERIMENTS.items()}
     monkeypatch.setattr(descents, "EXPERIMENTS", short)
@@ -59,26 +51,12 @@ def test_descents_write_every_run(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "descents.md").read_text("utf-8") in capsys.readouterr().out
 
 
-def test_a_missing_library_is_named(capsys):
-    assert measure.installed({"flow": "keytokens", "loop": "no_such_library"}) == ["flow"]
-    assert capsys.readouterr().out == "left out, not installed: loop\n"
-
-
 @pytest.mark.parametrize("name", descents.EXPERIMENTS)
 def test_targets_of_the_experiments(name):
     """(-10, 100)/101 by hand; (.8446, .1711) as an independent solver found it."""
     by_hand = {"E1": [-10 / 101, 100 / 101], "E3": [0.8446, 0.1711]}[name]
     assert descents.EXPERIMENTS[name].away(np.array(by_hand)) < 1e-9
     assert descents.EXPERIMENTS[name].away(np.zeros(2)) == 1
-
-
-def test_ratios_are_taken_round_by_round():
-    records = [
-        {"round": k, "experiment": "E1", "contender": name, "seconds": seconds}
-        for k, pair in enumerate([(1.0, 3.0), (2.0, 10.0)])
-        for name, seconds in zip(("flow", "torch"), pair, strict=True)
-    ]
-    assert descents.ratios(records, "E1", "flow", "torch", "seconds") == [3.0, 5.0]
 
 
 @pytest.mark.parametrize("away, seconds, said", [(1e-7, 1.0, "kept"), (1e-5, 1.0, "MISSED"), (1e-7, 4.0, "MISSED")])

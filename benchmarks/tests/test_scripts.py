@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.corpus import topics
+from tests.estimators.bags.planted import planted
 
 from benchmarks import (
     accuracy,
@@ -21,17 +23,13 @@ from benchmarks import (
     datasets,
     evaluation,
     explaining,
-    machine,
     peers,
     scaling,
     speed,
     synthetic,
     tuning,
 )
-from keytokens import KeyTokenClassifier
 
-from ..corpus import topics
-from ..estimators.bags.planted import planted
 from . import ROOT, rows_of
 
 FILLER = ["the", "a", "film", "plot", "scene", "and", "with", "was", "very", "quite"]
@@ -67,12 +65,6 @@ def test_missing_contender_is_named(monkeypatch, capsys):
     assert capsys.readouterr().out == "left out, not installed: fasttext\n"
 
 
-def test_bigrams_stand_apart_only_where_they_are_not_the_default():
-    kept = peers.distinct(["keytokens", "keytokens_bigrams", "nbsvm"])
-    assert ("keytokens_bigrams" in kept) == (KeyTokenClassifier().ngrams != (1, 2))
-    assert peers.distinct(["keytokens_bigrams"]) == ["keytokens_bigrams"]
-
-
 def test_missing_data_is_one_line(monkeypatch):
     monkeypatch.delenv("KEYTOKENS_DATA", raising=False)
     with pytest.raises(SystemExit, match="KEYTOKENS_DATA is not set"):
@@ -80,12 +72,6 @@ def test_missing_data_is_one_line(monkeypatch):
 
 
 # Texts made by lot ---------------------------------------------------------------------------------------------------
-
-
-def test_made_up_words_differ():
-    words = [synthetic.word(rank) for rank in range(20_000)]
-    assert len(set(words)) == len(words)
-    assert [len(word) for word in words] == sorted(len(word) for word in words)
 
 
 def test_the_law_of_words_is_that_of_zipf():
@@ -101,17 +87,6 @@ def test_texts_made_by_lot(make, classes):
     assert make(400) == (texts, labels)
     assert make(400, seed=1)[0] != texts
     assert np.bincount(labels).tolist() == [400 // classes] * classes
-
-
-def test_texts_have_the_length_that_was_asked_for():
-    texts, _ = synthetic.of_length(20, 37)
-    assert {len(text.split()) for text in texts} == {37}
-
-
-def test_classes_made_by_lot_can_be_learnt():
-    texts, labels = synthetic.short(3_000)
-    model = peers.KeyTokens().fit(texts[:2_500], labels[:2_500])
-    assert np.mean(model.predict(texts[2_500:]) == np.array(labels[2_500:])) > 0.6
 
 
 # Time, memory, size --------------------------------------------------------------------------------------------------
@@ -157,12 +132,6 @@ def test_a_tree_beside_itself(tmp_path, monkeypatch, capsys):
     assert "short" in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_no_tree_to_stand_beside(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        beside.main([str(tmp_path)])
-    assert f"expected the folder `src` of another tree, found {tmp_path}" in capsys.readouterr().err
-
-
 def test_speed_reads_the_reviews(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow", reason="the data sets are parquet files")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -183,24 +152,6 @@ def test_slow_contenders_stop_early():
     largest = {name: max(job.documents for job in jobs if job.contender == name) for name in ("keytokens", "nbsvm")}
     assert largest == {"keytokens": 1_000_000, "nbsvm": 100_000}
     assert {repeats for job, repeats in jobs.items() if job.contender == "nbsvm"} == {2}
-
-
-def test_the_peak_is_forgotten_and_seen():
-    from benchmarks.measure import forget_peak, peak_since_megabytes, resident_megabytes
-
-    forget_peak()
-    before = resident_megabytes()
-    held = np.ones(25_000_000)
-    held = held[:1].copy()
-    assert peak_since_megabytes() - before > 150
-    assert held.sum() == 1
-
-
-def test_machine_is_described(tmp_path):
-    machine.main(["--output", str(tmp_path)])
-    facts = {row["what"]: row["value"] for row in rows_of(tmp_path / "machine.csv")}
-    assert facts["numpy"] == np.__version__
-    assert int(facts["cores"]) >= 1
 
 
 # Explanations and evaluations ----------------------------------------------------------------------------------------
@@ -227,16 +178,6 @@ def test_explanations_are_read_to_the_end():
     assert len(explaining.read_words(model.explain("the great plot"))) == 6
 
 
-def test_texts_explained_together_share_the_time():
-    model = peers.KeyTokens().fit(*made_up(2)).model
-    records = explaining.measured_together(model, ["the awful plot", "the great plot", ""], repeats=2)
-    assert [(one["round"], one["text"], one["words"]) for one in records] == [
-        (each, text, words) for each in (0, 1) for text, words in ((0, 3), (1, 3), (2, 0))
-    ]
-    assert len({one["seconds"] for one in records}) == 2
-    assert all(one["seconds"] > 0 for one in records)
-
-
 def test_reading_counts_every_product():
     with evaluation.overheard() as calls:
         peers.KeyTokens().fit(*made_up(3))
@@ -252,17 +193,6 @@ def test_reading_counts_every_product():
     seen = len(calls)
     peers.KeyTokens().fit(*made_up(3))
     assert len(calls) == seen  # nobody listens any more
-
-
-@given(st.lists(st.integers(-5, 5), max_size=40))
-@settings(derandomize=True, deadline=None)
-def test_bytes_are_read_as_words(values):
-    array = np.array(values, np.int32)
-    words = evaluation.whole_words(array)
-    assert words.tobytes() == array.tobytes()[: words.nbytes]
-    assert 0 <= array.nbytes - words.nbytes < 8
-    pieces = evaluation.cut(words)
-    assert sum(int(piece.sum()) for piece in pieces) == int(words.sum())
 
 
 # Accuracy ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The scripts of benchmarks/."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmarks.measure import write_csv
 
-from benchmarks import bars, page, runs
+from benchmarks import page, runs
+from benchmarks.measure import write_csv
 
 
 def cost(contender: str, which: str, number: int, fit: float, documents: int = 25_000, words: int = 0) -> dict:
@@ -120,19 +120,6 @@ def test_ratios_are_taken_round_by_round():
     assert runs.ratios(records, "fit_s", "a", "b").values == (0.5, 3.0, 1.0)
     assert runs.ratios(records[:-1], "fit_s", "a", "b").values == (0.5, 3.0)
     assert runs.ratios(records, "fit_s", "a", "c") is None
-
-
-def test_explanations_are_compared_text_by_text():
-    records = [
-        {"method": method, "text": text, "seconds": seconds}
-        for method, text, seconds in [("keytokens", k // 2, 1.0 + 2 * k) for k in range(3)] + [("lime", 0, 8.0)]
-    ]
-    assert bars.explain_ratios(records, "lime").values == (4.0,)
-
-
-def test_the_bigram_model_is_judged_where_it_is_not_the_default():
-    assert runs.bigrams_of([{"contender": "keytokens"}]) == "keytokens"
-    assert runs.bigrams_of([{"contender": "keytokens"}, {"contender": "keytokens_bigrams"}]) == "keytokens_bigrams"
 
 
 def test_repetitions_are_averaged():
