@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from keytokens.estimators.holdout import is_held_out
 
 import keytokens as kt
 import keytokens.estimators.streaming
 from keytokens.app.cli.app import run
 from keytokens.app.jobs import FitJob, Watcher, fit_table
+from keytokens.estimators.crossfit import Parts
 from keytokens.estimators.streaming import Workplace
+from keytokens.estimators.unseen import hashes_of, salt_of
 from keytokens.io import read_table, write_table
 
 from ..corpus import reviews
@@ -59,8 +60,8 @@ def test_a_folder_is_the_tables_in_it(here, capsys):
     out = ok(capsys, "fit", "parts", "-o", "flowing", "--memory", "1GB")
     assert "labels from column 'label' (guessed" in out
     assert "held-out texts" in out
-    ok(capsys, "fit", "whole.csv", "-o", "whole")
-    ok(capsys, "fit", "parts", "-o", "together")
+    ok(capsys, "fit", "whole.csv", "-o", "whole", "--holdout", "0.2")
+    ok(capsys, "fit", "parts", "-o", "together", "--holdout", "0.2")
     assert numbers_of("flowing") == numbers_of("whole") == numbers_of("together")
     assert not Path("flowing.partial").exists()
     out = ok(capsys, "predict", "flowing", "parts", "-o", "out.csv", "--label", "label")
@@ -83,9 +84,9 @@ def test_an_interrupted_run_goes_on(here, capsys, monkeypatch):
         ok(capsys, "fit", "whole.csv", "-o", "m", "--memory", "1GB", "--resume")
     monkeypatch.setattr(Workplace, "save_state", save)
     capsys.readouterr()
-    score = json.loads(Path("m.partial/score.json").read_text())["score"]
-    out = ok(capsys, "fit", "whole.csv", "-o", "m", "--memory", "1GB", "--resume")
-    assert f"accuracy {score['accuracy']:.4f}" in out
+    assert Path("m.partial/score.json").exists()
+    ok(capsys, "fit", "whole.csv", "-o", "m", "--memory", "1GB", "--resume")
+    assert kt.load("m").evaluate().to_dict() == kt.load("undisturbed").evaluate().to_dict()
     assert numbers_of("m") == numbers_of("undisturbed")
     assert not Path("m.partial").exists()
 
@@ -123,7 +124,7 @@ def stop_after_the_score(monkeypatch, capsys):
 def test_a_score_of_another_run_is_not_shown(here, capsys, monkeypatch, other):
     """Texts that were trained on must not be scored on: another share is another run."""
     stop_after_the_score(monkeypatch, capsys)
-    assert "m.partial/score': the run there differs in" in refused_later(
+    assert "m.partial/part0': the run there differs in" in refused_later(
         capsys, "fit", "whole.csv", "-o", "m", "--resume", *other
     )
 
@@ -153,7 +154,11 @@ def test_what_a_budget_drops_is_said(here, capsys, monkeypatch):
 
 def test_a_held_out_text_too_long_for_the_budget_is_found_before_training(here, capsys, monkeypatch):
     texts, labels = reviews(240)
-    texts[int(np.flatnonzero(is_held_out(0, 240, 0.2, 0))[0])] = "a " * 5_000_000
+    for row, text in enumerate(texts):
+        texts[row] = f"{row} " + "a " * 4_999_998
+        if Parts(0, share=0.2).of(hashes_of(texts, salt_of(texts[0])), labels)[row] == 0:
+            break
+        texts[row] = text
     write_table("long.csv", {"text": texts, "label": labels})
     monkeypatch.setattr(kt.KeyTokenClassifier, "_learn", None)
     said = refused_later(capsys, "fit", "long.csv", "-o", "m", "--memory", "500MB", "--threads", "2")
@@ -170,14 +175,14 @@ def test_a_table_in_a_subfolder_is_part_of_the_data(here, capsys):
     assert "differs in source" in refused_later(capsys, "fit", "parts", "-o", "m", "--resume", "--holdout", "0")
 
 
-@pytest.mark.parametrize("damage", [b"", b"7", b"[]", b'{"score": {}}', b'"accuracy": 0.9', b"1"])
+@pytest.mark.parametrize("damage", [b"", b"7", b"[]", b'{"arrays": {}}', b'"arrays": "', b"1"])
 def test_a_damaged_score_is_made_again(here, capsys, monkeypatch, damage):
     said = ok(capsys, "fit", "whole.csv", "-o", "undisturbed", "--resume")
     stop_after_the_score(monkeypatch, capsys)
     path = Path("m.partial/score.json")
     content = path.read_bytes()
-    if damage.startswith(b'"acc'):
-        at = content.index(b'"accuracy": ') + len(b'"accuracy": 0.')
+    if damage.startswith(b'"arr'):
+        at = content.index(damage) + len(damage) + 20
         damage = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
     path.write_bytes(damage)
     again = ok(capsys, "fit", "whole.csv", "-o", "m", "--resume")
@@ -193,8 +198,8 @@ def test_files_of_other_columns(here, capsys):
     Path("parts/2.csv.gz").rename("parts/more/2.csv.gz")
     write_table("parts/1.csv.gz", {"id": list(range(80)), **read_table("parts/1.csv.gz").columns})
     said = "keytokens: skipped 9.csv: no column 'label'\nkeytokens: skipped README.txt: no column 'text'{}\n"
-    ok(capsys, "fit", "whole.csv", "-o", "whole")
-    for road in ((), ("--memory", "1GB"), ("--resume",), ("--json",)):
+    ok(capsys, "fit", "whole.csv", "-o", "whole", "--cross-fit", "0")
+    for road in (("--holdout", "0.2"), ("--memory", "1GB"), ("--resume",), ("--cross-fit", "0", "--json")):
         assert run(["fit", "parts", "-o", "m", *road]) == 0
         assert capsys.readouterr().err == said.format(" and no column 'label'")  # once, however often they are read
         assert numbers_of("m") == numbers_of("whole")
@@ -228,21 +233,21 @@ def test_fit_table_tells_every_stage_and_saves(here, road):
             heard.append(name)
             return super().stage(name)
 
-    done = fit_table(FitJob(data="whole.csv", output=here / "m", **road), Heard())
+    done = fit_table(FitJob(data="whole.csv", output=here / "m", cross_fit=3, **road), Heard())
     _, labels = reviews(240)
     classes = {label: labels.count(label) for label in set(labels)}
     stages = ["scoring", "texts", classes] if road else ["reading", "240", classes, "scoring"]
-    assert heard == [*stages, "accuracy", "training", "writing"]
-    assert numbers_of(here / "m") == (fit_table(FitJob(data="whole.csv", output=here / "n")) and numbers_of(here / "n"))
-    assert json.loads(json.dumps(done.record()))["score"]["texts"] == done.score.texts
+    assert heard == [*stages, "training", "accuracy", "writing"]
+    fit_table(FitJob(data="whole.csv", output=here / "n", cross_fit=3))
+    assert numbers_of(here / "m") == numbers_of(here / "n")
+    assert json.loads(json.dumps(done.record()))["score"]["n"] == done.score.n == 240
 
 
-def test_texts_at_hand_and_texts_that_are_spared(tmp_path):
+def test_texts_at_hand(tmp_path):
     texts, labels = reviews(100)
-    job = FitJob(data=(texts, labels), output=tmp_path / "m", spared=20)
-    done = fit_table(job)
-    assert done.score.texts == 20
+    done = fit_table(FitJob(data=(texts, labels), output=tmp_path / "m", cross_fit=0))
+    assert done.score.kind == "held-out"
     assert done.columns == {"text": None, "label": None}
-    alone = kt.KeyTokenClassifier().fit(texts[20:], labels[20:])
+    alone = kt.KeyTokenClassifier().fit(texts, labels)
     assert done.model.vocabulary_.tokens == alone.vocabulary_.tokens
     assert np.array_equal(done.model.values_, alone.values_)

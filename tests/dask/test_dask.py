@@ -77,8 +77,9 @@ def small_blocks(monkeypatch):
 
 def same(ours: Any, local: KeyTokenClassifier) -> None:
     """All that a fit leaves behind agrees to the bit."""
-    names = [name for name in vars(local) if name.endswith("_")]
-    assert names == [name for name in vars(ours) if name.endswith("_")]
+    beside = {"unseen_", "about_"}  # hashes of texts, which stay on the workers
+    names = [name for name in vars(local) if name.endswith("_") and name not in beside]
+    assert names == [name for name in vars(ours) if name.endswith("_") and name not in beside]
     assert {"attention_", "values_", "intercept_", "mean_attention_", "class_counts_", "history_"} <= set(names)
     for name in names:
         mine, theirs = getattr(ours, name), getattr(local, name)

@@ -239,7 +239,7 @@ def test_budget_is_kept_and_the_loaded_model_is_the_same(models, tmp_path_factor
     small = clf.compressed(least + extra)
     small.save(folder)
     assert bytes_in(folder) == size_on_disk(small) <= least + extra
-    assert [file.name.split("-")[0] for file in sorted(folder.iterdir())] == ["model.json", "numbers", "words"]
+    assert {file.name.split("-")[0] for file in folder.iterdir()} - {"scores"} == {"model.json", "numbers", "words"}
     again = kt.load(folder)
     same_bits(again.token_model(), small.token_model())
     texts = unseen(clf)

@@ -123,4 +123,4 @@ def test_two_processes_save_into_one_folder(tmp_path, processes):
     place = tmp_path / "model"
     assert processes.map(_write, [(str(place), 0), (str(place), 1)], chunksize=1) == ["", ""]
     kt.load(place)
-    assert len(list(place.iterdir())) == 3
+    assert len(list(place.iterdir())) == 4

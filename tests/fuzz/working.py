@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,7 +23,7 @@ ROWS = [
     "a good one,pos", "a good film with a dull end,pos", "no good,neg", "dull dull acting,neg", "good and odd,pos",
 ]  # fmt: skip
 RUNS: dict[str, tuple[dict[str, Any], str, int]] = {  # the options, and where the run is stopped: at which saved state
-    "score": ({"max_iter": 8}, "score", 3),
+    "score": ({"max_iter": 8}, "part0", 3),
     "all": ({"max_iter": 8}, "all", 3),
     "log": ({"max_iter": 6, "counts": "log", "ngrams": (1, 2)}, "all", 1),
 }
@@ -71,7 +70,7 @@ class Working:
         model = kt.load(self.output)
         bits = [getattr(model, name).tobytes().hex() for name in FITTED if hasattr(model, name)]
         tokens = list(model.vocabulary_.tokens)
-        return json.dumps([asdict(score), model.classes_.tolist(), tokens, bits])
+        return json.dumps([score.to_dict(), model.classes_.tolist(), tokens, bits])
 
     def _stopped(self, options: dict[str, Any], where: str, at: int) -> dict[str, bytes]:
         """The files of a run that ends right after it has saved a state."""
@@ -103,7 +102,7 @@ class Working:
 
     def _damaged(self, rng: Random, index: int, files: dict[str, bytes]) -> dict[str, bytes]:
         place, is_lot = divmod(index, 2)
-        read = {file: files[file] for file in files if "score.json" not in files or not file.startswith("score/")}
+        read = {file: files[file] for file in files if "score.json" not in files or not file.startswith("part0/")}
         places = 9 * sum(map(len, read.values()))
         if not is_lot and 0 <= place < places:
             return files | touched(read, place * STRIDE % places)

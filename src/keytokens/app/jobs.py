@@ -32,7 +32,7 @@ from ..base.checks import check_labels, check_number
 from ..base.errors import InputError
 from ..base.files import check_output, locked, write_whole, writing
 from ..base.threads import cores
-from ..estimators.crossfit import Collector, Parts, cross_fit
+from ..estimators.crossfit import Collector, Parts, cross_fit, remembered
 from ..estimators.evaluation import HELD_OUT, OUT_OF_FOLD, Evaluation, stored
 from ..estimators.streaming import Budget, sealed, unsealed
 from ..estimators.text import KeyTokenClassifier
@@ -299,7 +299,10 @@ class _InMemory(Fit):
         return unseen.calibrated() if parts.folds else unseen
 
     def fit_all(self) -> KeyTokenClassifier:
-        return self._fit(self.texts, self.labels, self.watch.verbose)
+        model = self._fit(self.texts, self.labels, self.watch.verbose)
+        if model.unseen_ is None:  # it comes from a search
+            model.unseen_ = remembered(self.texts, len(model.classes_))
+        return model
 
     def _fit(self, texts: Sequence[str], labels: Sequence[Any], verbose: int = 0) -> KeyTokenClassifier:
         """A model of these texts; options are searched for anew, unless a share was held out: then they stay."""

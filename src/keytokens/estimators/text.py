@@ -341,19 +341,20 @@ class KeyTokenClassifier(Attention):
 
         check_is_fitted(self)
         check_number("compressed", "max_bytes", max_bytes, 1, whole=True)
-        whole, unseen = replace(self.token_model(), theta=self._theta), self.unseen_
-        if unseen is not None:
-            unseen = unseen.at_most(int(max_bytes) // (4 if len(unseen) else 20))
+        whole, kept = replace(self.token_model(), theta=self._theta), self.unseen_
+        if kept is not None:
+            kept = kept.at_most(int(max_bytes) // (4 if len(kept) else 20))
+        for unseen in (kept, None) if kept is not None else (None,):  # beside one token there may be no room for more
 
-        def small(tokens: int) -> KeyTokenClassifier:
-            made = self._with(shrink(whole, tokens))
-            made.unseen_ = unseen
-            return made
+            def small(tokens: int, unseen: Unseen | None = unseen) -> KeyTokenClassifier:
+                made = self._with(shrink(whole, tokens))
+                made.unseen_ = unseen
+                return made
 
-        model, size = largest_within(small, size_on_disk, int(max_bytes), len(self.vocabulary_))
-        if size > max_bytes:
-            raise refusal("compressed", "max_bytes", f"be at least {size}, to hold one token", max_bytes)
-        return model
+            model, size = largest_within(small, size_on_disk, int(max_bytes), len(self.vocabulary_))
+            if size <= max_bytes:
+                return model
+        raise refusal("compressed", "max_bytes", f"be at least {size}, to hold one token", max_bytes)
 
     def token_model(self) -> TokenModel:
         """The model as `compression` sees it, with the parameters as they were trained or rounded."""

@@ -179,7 +179,7 @@ def test_the_present_folder_as_output(here, monkeypatch):
     Path("m").mkdir()
     monkeypatch.chdir("m")
     assert run(["fit", "../in.csv", "-o", ".", "--resume"]) == 0
-    assert len(listing(here / "m")) == 3
+    assert len(listing(here / "m")) == 4
     assert not (here / "m.partial").exists()
 
 

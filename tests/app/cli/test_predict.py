@@ -42,7 +42,8 @@ def test_rows_keep_their_order_and_their_columns(here, capsys, ending, threads):
     assert found["prediction"] == predicted
     assert [float(p) for p in found["probability"]] == P.max(axis=1).round(6).tolist()
     right = sum(map(str.__eq__, predicted, labels))
-    assert said == f"95 predictions of column 'text' in out.{ending}\naccuracy {right / 95:.4f} on column 'truth'\n"
+    score = f"accuracy {right / 95:.4f} on 95 texts of column 'truth' (other texts)"
+    assert said == f"95 predictions of column 'text' in out.{ending}\n{score}\n"
 
 
 def test_one_json_document(here, capsys):
@@ -54,8 +55,11 @@ def test_one_json_document(here, capsys):
     P, predicted = clf.predict_proba(texts), clf.predict(texts).tolist()
     expected = {
         "text_column": "text",
-        "accuracy": sum(map(str.__eq__, predicted, labels)) / 35,
+        "label_column": "truth",
         "classes": ["neg", "pos"],
+        "accuracy": sum(map(str.__eq__, predicted, labels)) / 35,
+        "kind": "other texts",
+        "n": 35,
         "predictions": [
             {"label": y, "probability": max(row), "probabilities": row}
             for y, row in zip(predicted, P.tolist(), strict=True)

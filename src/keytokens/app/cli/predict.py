@@ -70,15 +70,17 @@ def predict(
         head: dict[str, Any] = {}
         with long_document("predictions", head) as add:
             for one in batches:
+                label = label or one.label
                 for y, row in zip(one.labels, one.P.tolist(), strict=True):
                     add({"label": y, "probability": max(row), "probabilities": row})
             found = judge.evaluation()
-            head |= {"text_column": wanted.text, "label_column": wanted.label, "classes": clf.classes_.tolist()}
+            head |= {"text_column": wanted.text, "label_column": label, "classes": clf.classes_.tolist()}
             head |= {"accuracy": found.accuracy, "kind": found.kind, "n": found.n}
         return
     rows = 0
     with table_writer(output) as write:
         for one in batches:
+            label = label or one.label
             columns, rows = one.table.columns, rows + len(one.table)
             columns = {**columns, free_name(columns, "prediction"): one.labels}
             write({**columns, free_name(columns, "probability"): one.P.max(axis=1).round(6).tolist()})
@@ -87,7 +89,7 @@ def predict(
     found = judge.evaluation()
     if found.accuracy is not None:
         seen = "" if found.kind != SEEN else ", which say nothing about the next text"
-        of = f"{found.n:,} texts of column {wanted.label!r} ({found.kind}{seen})"
+        of = f"{found.n:,} texts of column {label!r} ({found.kind}{seen})"
         typer.echo(f"accuracy {found.accuracy:.4f} on {of}", err=output == "-")
 
 
@@ -111,6 +113,7 @@ class _Predicted(NamedTuple):
     """One batch and what the model says of it."""
 
     table: Table
+    label: str | None  # the column with true labels
     labels: list[Any]
     P: Float
 
@@ -120,7 +123,7 @@ def _predicted(
 ) -> Iterator[_Predicted]:
     """The batches in order, several asked about at a time; where the true labels are known, they are judged."""
     clf.threads = 1  # every batch has a thread of its own
-    named, classes = wanted.label is not None, clf.classes_.tolist()
+    classes = clf.classes_.tolist()
     trained_on = ((clf.about_ or {}).get("columns") or {}).get("label")
 
     def with_columns() -> Iterator[tuple[Table, str]]:
@@ -130,14 +133,14 @@ def _predicted(
     def ask(given: tuple[Table, str]) -> _Predicted:
         table, column = given
         P = clf.predict_proba(texts_of(table, column))
-        return _Predicted(table, clf.classes_[P.argmax(axis=1)].tolist(), P)
+        label = wanted.label or label_by_name(table, trained_on)
+        return _Predicted(table, label, clf.classes_[P.argmax(axis=1)].tolist(), P)
 
     for one in ordered_stream(ask, with_columns(), threads):
-        wanted.label = wanted.label or label_by_name(one.table, trained_on)
-        if wanted.label is not None:
-            texts, truth = texts_of(one.table, str(wanted.text)), one.table.columns.get(wanted.label, [])
-            if named:
-                truth = given_labels(one.table, wanted.label)
+        if one.label is not None:
+            texts, truth = texts_of(one.table, str(wanted.text)), one.table.columns[one.label]
+            if wanted.label is not None:
+                given_labels(one.table, wanted.label)  # refuses what is no label
             rows = [row for row, value in enumerate(truth) if not is_missing(value)]
             judge.add([texts[i] for i in rows], as_classes([truth[i] for i in rows], classes), one.P[rows])
         yield one
