@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..model.attention import least_holding_half
 from ..proof.batch import Answers, Weights, answers, relative_weights
 from ..proof.phrase import Phrase
+from ..proof.program import over
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
 from .record import Prediction
@@ -147,13 +148,9 @@ class Documents:
     def touching(self, text: int) -> Array:
         """For every word of a text, the contributions of the occurrences that cover it: what masking it takes away."""
         words, own = self.words_of[text], self.uses_of[text]
-        token, first, size = self.token[own], self.first[own] - words.start, self.size[own]
+        token = self.token[own]
         each = self.contributions[token] / self.occurrences[token]
-        total = np.zeros(words.stop - words.start)
-        for offset in range(int(size.max(initial=0))):
-            inside = size > offset
-            total += np.bincount(first[inside] + offset, each[inside], len(total))
-        return total
+        return over(each, self.first[own] - words.start, self.size[own], words.stop - words.start)
 
     def sets(self, text: int) -> tuple[ProvedSet, ProvedSet] | None:
         """The sufficient set and the flip set of one text, as indices of its own tokens; None: ask for it alone."""

@@ -133,6 +133,15 @@ class RunLengthProgram:
         return tuple(reversed(words))
 
 
+def over(amount: FloatArray, first: IntArray, size: IntArray, length: int) -> FloatArray:
+    """For each of `length` words the sum of an amount that each n-gram has, over those that cover it."""
+    total = np.zeros(length)
+    for offset in range(int(size.max(initial=0))):
+        inside = size > offset
+        total += np.bincount(first[inside] + offset, amount[inside], length)
+    return total
+
+
 def stayed(sums: Sequence[float], row: Sequence[float]) -> list[float]:
     """Least sums by run 1, 2, ... after a word that stays: the two longest runs become one."""
     if len(sums) == 3:  # the usual case written out: sets of words take a quarter less time

@@ -17,7 +17,7 @@ import numpy as np
 from .masking import Search, fewest_kept_words, fewest_masks, least_sum, priced_masks
 from .occurrences import flip_occurrences, sufficient_occurrences
 from .phrase import Phrase, equal_shares, full_votes, moved_shares, occurrences_of, optimistic, pessimistic, protected
-from .program import RunLengthProgram
+from .program import RunLengthProgram, over
 from .tokens import NOTHING, ProvedSet, Status
 from .votes import BoolArray
 
@@ -230,12 +230,8 @@ class _Check:
 
     def trimmed(self, words: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
         """Without the words it does not need, those that carry least tried first; and whether all were tried."""
-        carried = np.zeros(self.phrase.length)
-        for one in self.programs:
-            share = np.maximum(one.vote, 0.0)
-            for offset in range(one.runs):
-                inside = one.size > offset
-                np.add.at(carried, one.first[inside] + offset, share[inside])
+        supporting = np.sum([np.maximum(one.vote, 0.0) for one in self.programs], axis=0)
+        carried = over(supporting, self.phrase.first, self.phrase.size, self.phrase.length)
         tried = sorted(words, key=lambda w: carried[w])[: max(1, STEPS // max(1, self.phrase.length))]
         complete = len(tried) == len(words)
         for word in tried:
