@@ -71,7 +71,7 @@ class BagExplanation(Explained):
     def prediction(self) -> Prediction:
         own = self.scores[1:] if len(self.classes) == 2 else self.scores
         chances = probabilities(own[:, None])[:, 0]
-        return Prediction(self.scores, chances, self.classes, int(chances.argmax()))
+        return Prediction.of(self.scores, chances, self.classes, int(chances.argmax()))
 
     @property
     def formal(self) -> bool:
