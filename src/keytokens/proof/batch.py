@@ -17,7 +17,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .votes import BoolArray, FloatArray, IntArray
 
@@ -78,16 +77,20 @@ def answers(
     # as a share of the support; 1 where the support is too little
     needed = against / np.maximum(np.maximum(support, against), LEAST)
 
-    order = _by_vote(log_weight, margin, votes, owner)
+    supporters = (votes > 0.0).nonzero()[0]
+    size = log_weight[supporters] + np.log(margin[supporters])  # the numbers by which one document alone is sorted
+    order = supporters[_descending(size, owner[supporters])]
     whose = owner[order]
     running = np.zeros(len(order) + 1)
     (pro[order] / support[whose]).cumsum(out=running[1:])
     bounds = whose.searchsorted(np.arange(len(starts) + 1))
     begin, end = bounds[:-1], bounds[1:]
-    (kept, gone), apart = _crossing(running, np.array([running[begin] + needed, running[end] - needed]))
-    kept -= begin
-    gone -= begin
-    clear = (needed > CLOSE) & (needed < 1.0 - CLOSE) & (weights.breadth < FAR) & apart[0] & apart[1]
+    # where it first reaches each level, and whether it stays clear of it there and one step before
+    level = np.array([running[begin] + needed, running[end] - needed])
+    at = np.minimum(running.searchsorted(level), len(running) - 1)
+    apart = ((running[at] - level > CLOSE) & (level - running[at - 1] > CLOSE)).all(axis=0)
+    kept, gone = at - begin
+    clear = (needed > CLOSE) & (needed < 1.0 - CLOSE) & (weights.breadth < FAR) & apart
     clear &= sizes * (max(len(starts), TOGETHER) * EPSILON) < CLOSE / 4
     clear &= (weights.of_sink > 0.0) | (gone < sizes)
 
@@ -96,13 +99,6 @@ def answers(
     means = _Means(weights, votes, sink, starts)
     least, after = _least(means, margin, rank < kept[owner]), means.of(rank >= gone[owner])
     return Answers(order, begin, kept, gone, least, after, clear)
-
-
-def _by_vote(log_weight: FloatArray, margin: FloatArray, votes: FloatArray, owner: IntArray) -> IntArray:
-    """The supporters by document, largest vote first; sorted by the same numbers as in one document alone."""
-    supporters = (votes > 0.0).nonzero()[0]
-    size = log_weight[supporters] + np.log(margin[supporters])
-    return supporters[_descending(size, owner[supporters])]
 
 
 def _descending(size: FloatArray, owner: IntArray) -> IntArray:
@@ -118,7 +114,9 @@ def _descending(size: FloatArray, owner: IntArray) -> IntArray:
     if not owners:
         return np.asarray((-size).argsort(kind="stable"))
     digits = 63 - owners - places
-    packed = _rising(0.0 - size) >> (64 - digits)
+    bits = (0.0 - size).view(np.int64)
+    bits ^= (bits >> 63) & (2**63 - 1)  # integers in the order of the numbers: of negative ones all but the sign turned
+    packed = bits >> (64 - digits)
     packed += owner * 2**digits + 2 ** (digits - 1)
     packed <<= places
     packed |= np.arange(len(size))
@@ -128,18 +126,6 @@ def _descending(size: FloatArray, owner: IntArray) -> IntArray:
     if ((ordered[1:] > ordered[:-1]) & (whose[1:] == whose[:-1])).any():
         return np.lexsort((-size, owner))
     return order
-
-
-def _rising(x: FloatArray) -> NDArray[np.int64]:
-    """Integers in the order of the numbers: their own bits, those after the sign turned where it is negative."""
-    bits = x.view(np.int64)
-    return bits ^ ((bits >> 63) & (2**63 - 1))
-
-
-def _crossing(running: FloatArray, level: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Where the running sum first reaches each level, and whether it stays clear of it there and one step before."""
-    at = np.minimum(running.searchsorted(level), len(running) - 1)
-    return at, (running[at] - level > CLOSE) & (level - running[at - 1] > CLOSE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from operator import add, ge, itemgetter
 
 import numpy as np
 
-from .program import RunLengthProgram, over, stayed
+from .program import RunLengthProgram, flags, over, stayed
 from .votes import BoolArray, FloatArray
 
 CELLS = 4_000_000  # largest table of sums (32 MB); beyond it prices give bounds
@@ -84,11 +84,6 @@ def _masks_from(program: RunLengthProgram, least: int, most: int, spared: Sequen
     return Search(None, most + 1, True, tight)
 
 
-def least_sum(program: RunLengthProgram, kept: Sequence[bool]) -> float:
-    """Least sum over all masks that spare the words `kept`."""
-    return min(program.walked([math.inf if stays else 0.0 for stays in kept])[-1])
-
-
 def priced_masks(program: RunLengthProgram) -> Search:
     """Bounds for texts too long for the table: a price per masked word instead of a count.
 
@@ -132,8 +127,7 @@ def fewest_kept_words(program: RunLengthProgram, most: int) -> Search:
     must_spell = not (program.strict or program.may_empty)
     helps = np.where(must_spell, 1.0, program.vote > 0)
     useful = over(helps, program.first, program.size, program.length) > 0
-    masked = np.zeros(program.length, dtype=bool)
-    masked[list(program.changed([program.walked([0.0] * program.length)]))] = True
+    masked = flags(program.changed([program.walked([0.0] * program.length)]), program.length)
     ahead, raised = _ahead(program, masked.tolist()), _raised(_revived(program, masked), most)
     fronts: Fronts = {(0, 0 if must_spell else DONE): [(program.start, None)]}
     work = 0

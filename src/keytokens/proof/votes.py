@@ -294,12 +294,6 @@ def beats(support: Any, against: Any, strict: Any) -> Any:
     return np.where(strict, support - against > slack, support - against >= -slack)[()]
 
 
-def wins(pair: Pair, support: float) -> bool:
-    """Does this much support win? The rule of `beats` for one sum."""
-    slack = ROUNDING * pair.against
-    return support - pair.against > slack if pair.strict else support - pair.against >= -slack
-
-
 def near(support: float, against: float) -> bool:
     """The comparison hangs on rounding."""
     return against > 0 and abs(support - against) <= ROUNDING * against
@@ -308,19 +302,8 @@ def near(support: float, against: float) -> bool:
 def fewest_kept(pair: Pair) -> tuple[int, bool] | None:
     """First k for which the k largest supporters beat all opposition, and whether that hangs on rounding."""
     support = pair.support.tolist()
-
-    @cache
-    def total(k: int) -> float:
-        return math.fsum([pair.given, *support[:k]])
-
-    def enough(k: int) -> bool:
-        return wins(pair, total(k))
-
     guess = int(pair.support.cumsum().searchsorted(pair.against - pair.given)) + 1
-    k = _first(enough, guess, 0, len(support))
-    if not enough(k):
-        return None
-    return k, near(total(k), pair.against) or (k > 0 and near(total(k - 1), pair.against))
+    return _first(pair, lambda k: support[:k], True, guess, 0)
 
 
 def fewest_deleted(pair: Pair) -> tuple[int, bool] | None:
@@ -330,26 +313,33 @@ def fewest_deleted(pair: Pair) -> tuple[int, bool] | None:
     difference would be noise.
     """
     support = pair.support.tolist()
+    guess = len(support) - int(pair.support[::-1].cumsum().searchsorted(pair.against - pair.given))
+    found = _first(pair, lambda m: support[m:], False, guess, 1)
+    return None if found is not None and found[0] == pair.tokens and not pair.may_empty else found
+
+
+def _first(
+    pair: Pair, supporters: Callable[[int], list[float]], wins: bool, guess: int, low: int
+) -> tuple[int, bool] | None:
+    """First n from `low` on where the label wins, or loses, with `supporters(n)`, by steps from a good guess."""
+    slack = ROUNDING * pair.against
 
     @cache
-    def total(m: int) -> float:
-        return math.fsum([pair.given, *support[m:]])
+    def total(n: int) -> float:
+        return math.fsum([pair.given, *supporters(n)])
 
-    def loses(m: int) -> bool:
-        return not wins(pair, total(m))
+    def holds(n: int) -> bool:
+        lead = total(n) - pair.against  # the rule of `beats` for one sum
+        return (lead > slack if pair.strict else lead >= -slack) is wins
 
-    guess = len(support) - int(pair.support[::-1].cumsum().searchsorted(pair.against - pair.given))
-    m = _first(loses, guess, 1, len(support))
-    if m > len(support) or not loses(m) or (m == pair.tokens and not pair.may_empty):
+    high = len(pair.support)
+    if low > high:
         return None
-    return m, near(total(m), pair.against) or near(total(m - 1), pair.against)
-
-
-def _first(holds: Callable[[int], bool], guess: int, low: int, high: int) -> int:
-    """First n in low..high where a monotone condition holds (`high` if it never does), by steps from a good guess."""
     n = max(low, min(guess, high))
     while n > low and holds(n - 1):
         n -= 1
     while n < high and not holds(n):
         n += 1
-    return n
+    if not holds(n):
+        return None
+    return n, near(total(n), pair.against) or (n > 0 and near(total(n - 1), pair.against))

@@ -8,18 +8,18 @@ and a verified set, "minimum" where they meet. Where no set is found in a short 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
-from .masking import Search, fewest_kept_words, fewest_masks, least_sum, priced_masks
+from .masking import Search, fewest_kept_words, fewest_masks, priced_masks
 from .occurrences import flip_occurrences, sufficient_occurrences
 from .phrase import Phrase, equal_shares, full_votes, moved_shares, occurrences_of, optimistic, pessimistic, protected
-from .program import RunLengthProgram, over
+from .program import RunLengthProgram, flags, over
 from .tokens import NOTHING, ProvedSet, Status
-from .votes import BoolArray
 
 STEPS = 1_000_000  # words read while a set is trimmed; beyond it a longer set is reported
 WIDEST = 1_000_000  # words times kept words: above it a search for the fewest kept words is not begun
@@ -163,7 +163,8 @@ def sufficient_words(phrase: Phrase) -> ProvedSet:
         if words is not None and len(words) < len(kept) and check.proves(words):
             kept = words
     lower = min(lower, len(kept))
-    status: Status = "minimum" if lower == len(kept) else ("subset-minimal" if check.exact and trimmed else "bounds")
+    otherwise: Status = "subset-minimal" if trimmed and all(check.local) else "bounds"
+    status: Status = "minimum" if lower == len(kept) else otherwise
     return ProvedSet(kept, lower, status, check.hangs(kept))
 
 
@@ -202,31 +203,25 @@ class _Check:
         rivals, shares = range(len(phrase.votes.rivals)), equal_shares(phrase)
         return cls(phrase, [pessimistic(phrase, r, shares) for r in rivals], [phrase.is_local(r) for r in rivals])
 
-    @property
-    def exact(self) -> bool:
-        return all(self.local)
-
     def least(self, words: tuple[int, ...]) -> list[float]:
         """Per rival, a sum that no masking of the other words undercuts."""
-        kept = self._mask(words)
-        flags = kept.tolist()
-        return [
-            least_sum(one if local else protected(self.phrase, r, one, kept), flags)
-            for r, (one, local) in enumerate(zip(self.programs, self.local, strict=True))
-        ]
+        kept = flags(words, self.phrase.length)
+        change, sums = np.where(kept, math.inf, 0.0).tolist(), []
+        for r, (one, local) in enumerate(zip(self.programs, self.local, strict=True)):
+            program = one if local else protected(self.phrase, r, one, kept)
+            sums.append(min(program.walked(change)[-1]))
+        return sums
 
     def proves(self, words: tuple[int, ...]) -> bool:
-        if not self.phrase.votes.has_sink and not self.phrase.inside(self._mask(words)).any():
-            return False
-        return not any(one.loses(total) for one, total in zip(self.programs, self.least(words), strict=True))
+        spelled = self.phrase.votes.has_sink or self.phrase.inside(flags(words, self.phrase.length)).any()
+        return bool(spelled) and not any(map(RunLengthProgram.loses, self.programs, self.least(words)))
 
     def hangs(self, words: tuple[int, ...]) -> bool:
         """A sum around this set is a tie to rounding (in long texts only the set itself is looked at)."""
-        short = len(words) * self.phrase.length <= STEPS // 10
-        around = [words, *(tuple(w for w in words if w != gone) for gone in words if short)]
-        return any(
-            one.near(total) for one_set in around for one, total in zip(self.programs, self.least(one_set), strict=True)
-        )
+        around = [words]
+        if len(words) * self.phrase.length <= STEPS // 10:
+            around += [tuple(w for w in words if w != gone) for gone in words]
+        return any(any(map(RunLengthProgram.near, self.programs, sums)) for sums in map(self.least, around))
 
     def trimmed(self, words: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
         """Without the words it does not need, those that carry least tried first; and whether all were tried."""
@@ -239,11 +234,6 @@ class _Check:
             if self.proves(rest):
                 words = rest
         return words, complete
-
-    def _mask(self, words: tuple[int, ...]) -> BoolArray:
-        kept = np.zeros(self.phrase.length, dtype=bool)
-        kept[list(words)] = True
-        return kept
 
 
 def _from_occurrences(phrase: Phrase, found: ProvedSet) -> ProvedSet:
