@@ -53,8 +53,10 @@ def wants_colour(stream: Stream) -> bool:
 def explanation_text(e: Record, *, colour: bool, width: int) -> str:
     """The text with its key tokens, the label, what is proved, and the sections."""
     width = max(width, NARROWEST)
+    label = _styled(_safe(label_name(e.label)), (_BOLD,) if colour else ())
+    head = f"{label}  probability {probability(e.probability)}, logit {_ascii(signed(e.logit))}"
     shown = [_section(section, colour, width) for section in [classes(e), *sections(e, brief=True)]]
-    parts = [_marked(e, colour, width), _key(e, colour, width), _verdict(e, colour, width), *shown]
+    parts = [_marked(e, colour, width), _key(e, colour, width), head, _wrapped(e.certificate.sentence, width), *shown]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -112,15 +114,13 @@ def _marked(e: Record, colour: bool, width: int) -> str:
     text = _safe(whole[:LONGEST_TEXT])
     runs = list(_coloured_runs(found) if colour else _bracketed_runs(text, found))
     text = _broken(text, runs, width)
+    painted = []
+    for run in runs:  # a style ends with its line, so that no terminal fills the rest of it
+        lines = text[run.start : run.end].split("\n")
+        painted += [run.before, "\n".join(_styled(line, run.codes) for line in lines), run.after]
     beyond = len(whole) - LONGEST_TEXT
     rest = f"\n[... and {beyond:,} more characters]" if beyond > 0 else ""
-    return "".join(_painted(text, run) for run in runs) + rest
-
-
-def _painted(text: str, run: Run) -> str:
-    """A style ends with its line, so that no terminal fills the rest of it."""
-    lines = text[run.start : run.end].split("\n")
-    return run.before + "\n".join(_styled(line, run.codes) for line in lines) + run.after
+    return "".join(painted) + rest
 
 
 def _bracketed_runs(text: str, found: Sequence[Piece]) -> Iterator[Run]:
@@ -195,12 +195,6 @@ def _key(e: Record, colour: bool, width: int) -> str:
 
 
 # --- what is said of it
-
-
-def _verdict(e: Record, colour: bool, width: int) -> str:
-    label = _styled(_safe(label_name(e.label)), (_BOLD,) if colour else ())
-    head = f"{label}  probability {probability(e.probability)}, logit {_ascii(signed(e.logit))}"
-    return f"{head}\n\n{_wrapped(e.certificate.sentence, width)}"
 
 
 def _section(section: Section, colour: bool, width: int) -> str:
