@@ -190,9 +190,9 @@ class Explanation(Explained):
     @functools.cached_property
     def certificate(self) -> Certificate:
         """What is proved of this prediction."""
-        has_sink, tokens = self.documents.has_sink, len(self.names)
+        has_sink, own = self.documents.has_sink, self.documents.own[self.index].tokens
+        tokens, found = own.stop - own.start, self.documents.proved(self.index)
         silent = "" if tokens else said("no token, sink" if has_sink else "no token", {})
-        found = self.documents.proved(self.index)
         margins = found.margins if found else None
         return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent, margins)
 

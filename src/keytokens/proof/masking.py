@@ -128,7 +128,7 @@ def fewest_kept_words(program: RunLengthProgram, most: int) -> Search:
     helps = np.where(must_spell, 1.0, program.vote > 0)
     useful = over(helps, program.first, program.size, program.length) > 0
     masked = flags(program.changed([program.walked([0.0] * program.length)]), program.length)
-    ahead, raised = _ahead(program, masked.tolist()), _raised(_revived(program, masked), most)
+    ahead, raised = _ahead(program, masked.tolist()), _raised(program, masked, most)
     fronts: Fronts = {(0, 0 if must_spell else DONE): [(program.start, None)]}
     work = 0
     for i, limit in enumerate(np.where(useful, most, 0).tolist()):
@@ -201,18 +201,17 @@ def _ahead(program: RunLengthProgram, masked: list[bool]) -> list[list[float]]:
     return ahead[::-1]
 
 
-def _revived(program: RunLengthProgram, masked: BoolArray) -> FloatArray:
-    """(L,) d_j: votes of the supporting n-grams whose last masked word is j; none of them is back before j is kept."""
+def _raised(program: RunLengthProgram, masked: BoolArray, most: int) -> list[list[float]]:
+    """[i][q]: the most that q kept words from i on add to the response's sum, the q largest of these gains.
+
+    d_j: votes of the supporting n-grams whose last masked word is j; none of them is back before j is kept.
+    """
     last = np.full(len(program.first), -1)
     for offset in range(program.runs):
         word = program.first + np.minimum(offset, program.size - 1)
         last = np.where(masked[word], word, last)
     counts = (last >= 0) & (program.vote > 0)
-    return np.bincount(last[counts], weights=program.vote[counts], minlength=program.length).astype(np.float64)
-
-
-def _raised(gains: FloatArray, most: int) -> list[list[float]]:
-    """[i][q]: sum of the q largest entries from i on, the most that q kept words there add to the response's sum."""
+    gains = np.bincount(last[counts], program.vote[counts], program.length)
     top: list[float] = []
     out = [[0.0] * (most + 1)]
     for gain in reversed(gains.tolist()):

@@ -95,13 +95,9 @@ class Phrase:
         """Each occurrence counts for itself: an additive weighting, or no token that votes occurs twice."""
         return self.phi.additive or not np.any((self.occurrences > 1) & (self.votes.margin[:, rival] != 0))
 
-    def inside(self, words: BoolArray) -> BoolArray:
-        """(O,) the occurrences all of whose words are in `words`."""
-        return inside(words, self.first, self.size)
-
     def left_by(self, mask: tuple[int, ...]) -> tuple[BoolArray, IntArray]:
         """(O,) the occurrences that survive a mask; (T,) how many of each token do."""
-        survives = self.inside(~flags(mask, self.length))
+        survives = inside(~flags(mask, self.length), self.first, self.size)
         return survives, np.bincount(self.token[survives], minlength=self.votes.tokens)
 
     def label_after(self, mask: tuple[int, ...]) -> int | None:
@@ -185,7 +181,7 @@ def protected(phrase: Phrase, rival: int, program: RunLengthProgram, kept: BoolA
     concave again.
     """
     h = phrase.against(rival)[:-1]
-    sure = phrase.inside(kept)
+    sure = inside(kept, phrase.first, phrase.size)
     c, q = phrase.occurrences, np.bincount(phrase.token[sure], minlength=len(h))
     part = phrase.phi(q) / phrase.weight
     concerned = (h > 0) & (q > 0)

@@ -223,9 +223,15 @@ def sufficient(votes: Votes) -> ProvedSet:
     """
     if votes.tokens == 0 and not votes.has_sink:
         return NOTHING
-    if len(votes.rivals) == 1:
-        return _sufficient_two(votes.pairs[0])
-    return _cover(votes.pairs, 0 if votes.has_sink else 1)
+    if len(votes.rivals) > 1:
+        return _cover(votes.pairs, 0 if votes.has_sink else 1)
+    (pair,) = votes.pairs
+    # the document itself wins with all its supporters; where rounding denies it, they are the answer to rounding
+    k, tight = fewest_kept(pair) or (len(pair.order), True)
+    chosen = pair.order[:k]
+    if k == 0 and not pair.may_empty:  # nobody opposes: any one token will do, the most decisive one is shown
+        k, chosen = 1, (pair.order[:1] if len(pair.order) else np.zeros(1, dtype=np.intp))
+    return ProvedSet(tuple(chosen.tolist()), k, "minimum", tight)
 
 
 def flip(votes: Votes) -> ProvedSet:
@@ -265,14 +271,3 @@ def _label_without(votes: Votes, deleted: IntArray) -> int:
     if len(votes.rivals) == 1:
         return int(votes.rivals[0])
     return label_of(votes.take(np.delete(np.arange(votes.tokens), deleted)))
-
-
-def _sufficient_two(pair: Pair) -> ProvedSet:
-    found = fewest_kept(pair)
-    # the document itself wins with all its supporters; where rounding denies it, they are the answer to rounding
-    k, tight = found if found is not None else (len(pair.order), True)
-    if k == 0 and not pair.may_empty:  # nobody opposes: any one token will do, the most decisive one is shown
-        k, chosen = 1, (pair.order[:1] if len(pair.order) else np.zeros(1, dtype=np.intp))
-    else:
-        chosen = pair.order[:k]
-    return ProvedSet(tuple(chosen.tolist()), k, "minimum", tight)

@@ -157,7 +157,24 @@ class Votes:
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """The label against each rival."""
-        return tuple(_pair(self, r) for r in range(len(self.rivals)))
+        return tuple(map(self._pair, range(len(self.rivals))))
+
+    def _pair(self, rival: int) -> Pair:
+        """The votes against the rival in column `rival`, scaled so that any logits are safe.
+
+        Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the
+        opposition*: sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose
+        the opponent of the pair (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
+        """
+        log_weight, margins = self.with_sink
+        margin = margins[:, rival]
+        size = log_weight + log_abs(margin)
+        h = relative_votes(log_weight, margin, size)
+        against = -math.fsum(h[h < 0].tolist())
+        given = max(float(h[-1]), 0.0) if self.has_sink else 0.0
+        supporters = (h[: self.tokens] > 0).nonzero()[0]
+        order = supporters[(-size[supporters]).argsort(kind="stable")]
+        return Pair(order, h[order], given, against, bool(self.strict[rival]), self.has_sink, self.tokens)
 
     def take(self, tokens: Any) -> Votes:
         """The sub-document of the given tokens (indices or a mask); the sink stays."""
@@ -191,24 +208,6 @@ def log_abs(x: FloatArray) -> FloatArray:
         return np.asarray(np.log(size))
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(size))
-
-
-def _pair(votes: Votes, rival: int) -> Pair:
-    """The votes against the rival in column `rival`, scaled so that any logits are safe.
-
-    Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the opposition*:
-    sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose the opponent of
-    the pair (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
-    """
-    log_weight, margins = votes.with_sink
-    margin = margins[:, rival]
-    size = log_weight + log_abs(margin)
-    h = relative_votes(log_weight, margin, size)
-    against = -math.fsum(h[h < 0].tolist())
-    given = max(float(h[-1]), 0.0) if votes.has_sink else 0.0
-    supporters = (h[: votes.tokens] > 0).nonzero()[0]
-    order = supporters[(-size[supporters]).argsort(kind="stable")]
-    return Pair(order, h[order], given, against, bool(votes.strict[rival]), votes.has_sink, votes.tokens)
 
 
 def relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray) -> FloatArray:
@@ -253,9 +252,9 @@ def label_of(votes: Votes) -> int:
     -----
     Each lead f_k - f_y is taken as sign and logarithm, so that no vote underflows.
     """
-    leads = [_lead(votes, r) for r in range(len(votes.rivals))]
     best, top = votes.label, (0, -math.inf)
-    for rival, lead in zip(votes.rivals.tolist(), leads, strict=True):
+    for column, rival in enumerate(votes.rivals.tolist()):
+        lead = _lead(votes, column)
         if _exceeds(lead, top) or (rival < best and not _exceeds(top, lead)):
             best, top = rival, lead
     return int(best)

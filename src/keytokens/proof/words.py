@@ -18,7 +18,7 @@ import numpy as np
 from .masking import Search, fewest_kept_words, fewest_masks, priced_masks
 from .occurrences import flip_occurrences, sufficient_occurrences
 from .phrase import Phrase, equal_shares, full_votes, moved_shares, occurrences_of, optimistic, pessimistic, protected
-from .program import RunLengthProgram, flags, over
+from .program import RunLengthProgram, flags, inside, over
 from .tokens import NOTHING, ProvedSet, Status
 
 STEPS = 1_000_000  # words read while a set is trimmed; beyond it a longer set is reported
@@ -213,8 +213,10 @@ class _Check:
         return sums
 
     def proves(self, words: tuple[int, ...]) -> bool:
-        spelled = self.phrase.votes.has_sink or self.phrase.inside(flags(words, self.phrase.length)).any()
-        return bool(spelled) and not any(map(RunLengthProgram.loses, self.programs, self.least(words)))
+        kept = flags(words, self.phrase.length)
+        if not self.phrase.votes.has_sink and not inside(kept, self.phrase.first, self.phrase.size).any():
+            return False
+        return not any(map(RunLengthProgram.loses, self.programs, self.least(words)))
 
     def hangs(self, words: tuple[int, ...]) -> bool:
         """A sum around this set is a tie to rounding (in long texts only the set itself is looked at)."""
