@@ -14,6 +14,7 @@ What is computed of one document does not depend on the others, to the bit.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,8 +97,18 @@ def answers(
 
     rank = np.full(len(votes), len(votes))  # among the supporters of the document; the others come after all
     rank[order] = np.arange(len(order)) - begin[whose]
-    means = _Means(weights, votes, sink, starts)
-    least, after = _least(means, margin, rank < kept[owner]), means.of(rank >= gone[owner])
+
+    def mean(keep: BoolArray) -> FloatArray:
+        """Margins of sub-documents."""
+        total = np.add.reduceat(weights.of_tokens * keep, starts)
+        total += weights.of_sink
+        np.maximum(total, LEAST, out=total)  # where nothing is left
+        mean: FloatArray = np.add.reduceat(votes * keep, starts)
+        mean += sink
+        mean /= total
+        return mean
+
+    least, after = _least(mean, margin, owner, rank < kept[owner]), mean(rank >= gone[owner])
     return Answers(order, begin, kept, gone, least, after, clear)
 
 
@@ -128,35 +139,16 @@ def _descending(size: FloatArray, owner: IntArray) -> IntArray:
     return order
 
 
-@dataclass(frozen=True, eq=False)
-class _Means:
-    """Margins of sub-documents."""
-
-    weights: Weights
-    votes: FloatArray
-    sink: FloatArray
-    starts: IntArray
-
-    def of(self, keep: BoolArray) -> FloatArray:
-        total = np.add.reduceat(self.weights.of_tokens * keep, self.starts)
-        total += self.weights.of_sink
-        np.maximum(total, LEAST, out=total)  # where nothing is left
-        mean: FloatArray = np.add.reduceat(self.votes * keep, self.starts)
-        mean += self.sink
-        mean /= total
-        return mean
-
-
-def _least(means: _Means, margin: FloatArray, held: BoolArray) -> FloatArray:
+def _least(mean: Callable[[BoolArray], FloatArray], margin: FloatArray, owner: IntArray, held: BoolArray) -> FloatArray:
     """The least mean of the held tokens, the sink and any others."""
     keep = held | (margin < 0.0)
-    least = means.of(keep)
+    least = mean(keep)
     while True:
-        lower = held | (margin < least[means.weights.owner])
+        lower = held | (margin < least[owner])
         if not (lower != keep).any():
             return least
         keep = lower
-        following = means.of(keep)
+        following = mean(keep)
         if not (following < least).any():
             return least
         np.minimum(least, following, out=least)

@@ -116,14 +116,9 @@ class Items:
         keep[gone] = False
         return self.mean(keep)
 
-    def gap(self, mean: Mean) -> FloatArray:
-        """mean - m_s, exact where an item has the value the mean is centred on."""
-        gap: FloatArray = (mean.centre - self.value) + mean.offset
-        return gap
-
     def harm(self, mean: Mean) -> FloatArray:
         """Numbers with the signs and the order of W_s (mean - m_s); in a wide document sign times shifted log size."""
-        gap = self.gap(mean)
+        gap = (mean.centre - self.value) + mean.offset  # exact where an item has the value the mean is centred on
         if self.breadth < NARROW:
             harm: FloatArray = self.weight * gap
             return harm

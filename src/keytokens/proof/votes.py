@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,13 +44,6 @@ class Pair:
     strict: bool  # the label must have more than N, not merely as much
     may_empty: bool  # every token may be deleted: with a sink the empty document has a score
     tokens: int
-
-
-class Voters(NamedTuple):
-    """The tokens and, last, the sink where there is one."""
-
-    log_weight: FloatArray  # (I,)
-    margin: FloatArray  # (I, R)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,15 +137,15 @@ class Votes:
         return self.sink_log_weight > -math.inf
 
     @cached_property
-    def with_sink(self) -> Voters:
-        """The tokens and, last, the sink where there is one."""
+    def with_sink(self) -> tuple[FloatArray, FloatArray]:
+        """Log weights and margins of the tokens and, last, of the sink where there is one."""
         if not self.has_sink:
-            return Voters(self.log_weight, self.margin)
+            return self.log_weight, self.margin
         log_weight = np.empty(self.tokens + 1)
         log_weight[:-1], log_weight[-1] = self.log_weight, self.sink_log_weight
         margin = np.empty((self.tokens + 1, len(self.rivals)), order="F")
         margin[:-1], margin[-1] = self.margin, self.sink_margin
-        return Voters(log_weight, margin)
+        return log_weight, margin
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:

@@ -96,7 +96,9 @@ def _between(phrase: Phrase, rival: int, most: int) -> Search:
         lower, tight = max(lower, found.lower), tight or found.tight
         if found.words is None:
             return Search(best, lower, found.complete and best is None, tight)
-        best = _shorter(best, _trimmed(phrase, found.words))
+        other = _trimmed(phrase, found.words)
+        if other is not None and (best is None or len(other) < len(best)):
+            best = other
         if best is not None and lower >= len(best):
             break
         shares = moved_shares(phrase, shares, found.words, rate=1.0 / (turn + 2))
@@ -125,11 +127,6 @@ def _trimmed(phrase: Phrase, mask: tuple[int, ...] | None) -> tuple[int, ...] | 
         if rest and _changes(phrase, rest):
             mask = rest
     return mask
-
-
-def _shorter(one: tuple[int, ...] | None, other: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    found = [mask for mask in (one, other) if mask is not None]
-    return min(found, key=len) if found else None
 
 
 def sufficient_words(phrase: Phrase) -> ProvedSet:
