@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .bag import BagExplanation, Instance
+from .bag import BagExplanation
 from .text import Explanation, TokenUse
 
 Record = Explanation | BagExplanation  # what pages and terminal show
@@ -55,13 +55,11 @@ def _instances(e: BagExplanation) -> Iterator[Piece]:
         if start >= LONGEST_TEXT:
             break
         end = min(start + len(str(t.index)), LONGEST_TEXT)
-        yield Piece(start, end, _use(t, start, end), t.contribution or 0.0, t.index in kept, t.index in gone)
-
-
-def _use(t: Instance, start: int, end: int) -> tuple[TokenUse, ...]:
-    if t.value is None or t.contribution is None:
-        return ()
-    return (TokenUse(instance_name(t.index), start, end, t.attention, t.value, t.contribution, t.selected),)
+        uses: tuple[TokenUse, ...] = ()
+        if t.value is not None and t.contribution is not None:
+            name = instance_name(t.index)
+            uses = (TokenUse(name, start, end, t.attention, t.value, t.contribution, t.selected),)
+        yield Piece(start, end, uses, t.contribution or 0.0, t.index in kept, t.index in gone)
 
 
 def pieces(e: Record) -> list[Piece]:

@@ -189,17 +189,16 @@ def _text(e: Record) -> str:
     most = strongest(found)
     shown = clean(text_of(e))
     marked = "".join(_piece(shown[piece.start : piece.end], piece, most) for piece in found)
-    rest = _rest(shown[LONGEST_TEXT:]) if len(shown) > LONGEST_TEXT else ""
-    nothing = "" if shown else '<p class="kt-note">The text is empty.</p>'
-    return f'<div class="kt-text" dir="auto" lang="">{marked}</div>{nothing}{rest}'
-
-
-def _rest(text: str) -> str:
+    text = f'<div class="kt-text" dir="auto" lang="">{marked}</div>'
+    if not shown:
+        return text + '<p class="kt-note">The text is empty.</p>'
+    if len(shown) <= LONGEST_TEXT:
+        return text
     return (
-        f'<p class="kt-note">Only the first {LONGEST_TEXT:,} characters are highlighted. '
+        f'{text}<p class="kt-note">Only the first {LONGEST_TEXT:,} characters are highlighted. '
         f"The sentence, the tables and the probabilities cover the whole text.</p>"
-        f"<details><summary>The other {len(text):,} characters</summary>"
-        f'<div class="kt-text" dir="auto" lang="">{html.escape(text)}</div></details>'
+        f"<details><summary>The other {len(shown) - LONGEST_TEXT:,} characters</summary>"
+        f'<div class="kt-text" dir="auto" lang="">{html.escape(shown[LONGEST_TEXT:])}</div></details>'
     )
 
 

@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TextIO
 
 from .format import (
     LONGEST_TEXT,
@@ -37,11 +37,7 @@ _POSITIVE, _NEGATIVE, _BOLD, _UNDERLINE, _REVERSE = "38;5;32", "38;5;166", "1", 
 _TURNS = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")  # they would turn the lines around the text
 
 
-class Stream(Protocol):
-    def isatty(self) -> bool: ...
-
-
-def wants_colour(stream: Stream) -> bool:
+def wants_colour(stream: TextIO) -> bool:
     """Colour for a terminal that can show it; `NO_COLOR` forbids it, `FORCE_COLOR` asks for it."""
     if os.environ.get("NO_COLOR"):
         return False
@@ -78,13 +74,8 @@ def _cells(text: str) -> int:
     """How many columns a text takes."""
     if text.isascii():
         return len(text)
-    return sum(_cell(character) for character in text)
-
-
-def _cell(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    shown = (c for c in text if not unicodedata.combining(c) and unicodedata.category(c) not in ("Mn", "Me", "Cf"))
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown)
 
 
 def _wrapped(text: str, width: int) -> str:

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import linprog
 
-from .votes import ROUNDING, BoolArray, FloatArray, IntArray, Pair, Votes, beats, fewest_deleted, fewest_kept, label_of
+from .votes import ROUNDING, BoolArray, FloatArray, Pair, Votes, beats, fewest_deleted, fewest_kept, label_of
 
 LP_TOLERANCE = 1e-6  # the solver's own; a bound is rounded up only beyond it
 
@@ -263,11 +263,9 @@ def flip(votes: Votes) -> ProvedSet:
     m, pair, _ = min(answers, key=lambda answer: answer[0])
     tight = any(hangs for size, _, hangs in answers if size <= m + 1)
     deleted = pair.order[:m]
-    return ProvedSet(tuple(deleted.tolist()), m, "minimum", tight, _label_without(votes, deleted))
-
-
-def _label_without(votes: Votes, deleted: IntArray) -> int:
-    """Class of the rest, which the label is known to have lost: with one rival it is that rival."""
+    # the label is known to have lost: with one rival, to that rival
     if len(votes.rivals) == 1:
-        return int(votes.rivals[0])
-    return label_of(votes.take(np.delete(np.arange(votes.tokens), deleted)))
+        after = int(votes.rivals[0])
+    else:
+        after = label_of(votes.take(np.delete(np.arange(votes.tokens), deleted)))
+    return ProvedSet(tuple(deleted.tolist()), m, "minimum", tight, after)

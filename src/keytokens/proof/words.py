@@ -103,15 +103,10 @@ def _between(phrase: Phrase, rival: int, most: int) -> Search:
             break
         shares = moved_shares(phrase, shares, found.words, rate=1.0 / (turn + 2))
     if best is None and phrase.length <= SHORT:
-        best = _first_of_all(phrase, most)
+        masks = (mask for size in range(1, most + 1) for mask in combinations(range(phrase.length), size))
+        best = next((mask for mask in masks if _changes(phrase, mask)), None)  # a change to any other label
         return Search(best, lower if best is None else len(best), best is None, tight)
     return Search(best, lower, False, tight)
-
-
-def _first_of_all(phrase: Phrase, most: int) -> tuple[int, ...] | None:
-    """The fewest words, at most `most`, whose masking changes the label to any other, by trying all masks."""
-    masks = (mask for size in range(1, most + 1) for mask in combinations(range(phrase.length), size))
-    return next((mask for mask in masks if _changes(phrase, mask)), None)
 
 
 def _changes(phrase: Phrase, mask: tuple[int, ...]) -> bool:
