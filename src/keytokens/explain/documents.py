@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from ..model.attention import least_holding_half
 from ..proof.batch import Answers, Weights, answers, relative_weights
-from ..proof.phrase import Phrase
 from ..proof.program import over
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
-from .record import Prediction
 
 Array = NDArray[np.float64]
 
@@ -153,19 +151,10 @@ class Documents:
             probabilities=self.probabilities[alone],
         )
 
-    def prediction(self, text: int) -> Prediction:
-        return Prediction.of(self.scores[text], self.probabilities[text], self.classes, self._winners[text])
-
     def votes(self, text: int) -> Votes:
         """How the tokens of one text vote."""
         own, sink = self.own[text].tokens, (self.sink_log_weight, self.sink_values)
-        return Votes.trusted(self.log_weight[own], self.values[own], self._winners[text], *sink)
-
-    def phrase(self, text: int, votes: Votes) -> Phrase:
-        """The words of one text and the n-grams on them."""
-        words, uses, tokens = self.own[text]
-        places = self.first[uses] - words.start, self.size[uses], self.token[uses] - tokens.start
-        return Phrase(words.stop - words.start, *places, votes, self.counts)
+        return Votes.trusted(self.log_weight[own], self.values[own], self.winners[text], *sink)
 
     def sink_attention(self, text: int) -> float:
         rows, row = self._rows, self._rows.of[text]
@@ -187,7 +176,7 @@ class Documents:
         order = (found.order[begin : begin + max(kept, gone)] - self.own[text].tokens.start).tolist()
         return Proved(
             ProvedSet(tuple(order[:kept]), kept, "minimum"),
-            ProvedSet(tuple(order[:gone]), gone, "minimum", label_after=1 - self._winners[text]),
+            ProvedSet(tuple(order[:gone]), gone, "minimum", label_after=1 - self.winners[text]),
             (float(found.least[row]), float(found.after[row])),
         )
 
@@ -215,7 +204,7 @@ class Documents:
         return Uses(start, end, attention, value, attention * value, told.selected[token])
 
     @functools.cached_property
-    def _winners(self) -> list[int]:
+    def winners(self) -> list[int]:
         """(n,) the predicted class of each text."""
         winners: list[int] = self.probabilities.argmax(axis=1).tolist()
         return winners
@@ -229,7 +218,7 @@ class Documents:
         weights = relative_weights(self.log_weight, ends, self.sink_log_weight)
         total = np.add.reduceat(weights.of_tokens, ends[:-1])
         total += weights.of_sink
-        return Rows(row.tolist(), ends, np.array(self._winners)[filled], weights, total)
+        return Rows(row.tolist(), ends, np.array(self.winners)[filled], weights, total)
 
     @functools.cached_property
     def _answers(self) -> Answers | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -82,11 +82,6 @@ def pieces(e: Record) -> list[Piece]:
         spans = {(use.start, use.end) for use in over}
         found.append(Piece(start, end, tuple(over), ink, not kept.isdisjoint(spans), not gone.isdisjoint(spans)))
     return found
-
-
-def strongest(found: Sequence[Piece]) -> float:
-    """The most ink on a character, either sign."""
-    return max((abs(piece.ink) for piece in found), default=0.0)
 
 
 # Control characters but tab and line ends, lone surrogates, and code points that are no characters.

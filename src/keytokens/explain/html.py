@@ -27,7 +27,6 @@ from .format import (
     probability,
     sides,
     signed,
-    strongest,
     text_of,
 )
 from .sections import Bar, Section, classes, key_tokens, sections
@@ -186,7 +185,7 @@ def _legend(e: Record) -> str:
 
 def _text(e: Record) -> str:
     found = pieces(e)
-    most = strongest(found)
+    most = max((abs(piece.ink) for piece in found), default=0.0)
     shown = clean(text_of(e))
     marked = "".join(_piece(shown[piece.start : piece.end], piece, most) for piece in found)
     text = f'<div class="kt-text" dir="auto" lang="">{marked}</div>'

@@ -22,7 +22,6 @@ from .format import (
     probability,
     sides,
     signed,
-    strongest,
     text_of,
 )
 from .sections import Row, Section, classes, key_tokens, sections
@@ -132,7 +131,7 @@ def _bracketed_runs(text: str, found: Sequence[Piece]) -> Iterator[Run]:
 
 
 def _coloured_runs(found: Sequence[Piece]) -> Iterator[Run]:
-    most = strongest(found)
+    most = max((abs(piece.ink) for piece in found), default=0.0)
     for codes, group in groupby(found, key=lambda piece: _codes(piece, most)):
         run = list(group)
         yield Run(run[0].start, run[-1].end, codes=codes)

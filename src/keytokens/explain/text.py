@@ -118,7 +118,9 @@ class Explanation(Explained):
 
     @functools.cached_property
     def prediction(self) -> Prediction:
-        return self.documents.prediction(self.index)
+        documents, text = self.documents, self.index
+        numbers = documents.scores[text], documents.probabilities[text]
+        return Prediction.of(*numbers, documents.classes, documents.winners[text])
 
     @property
     def text(self) -> str:
@@ -158,7 +160,11 @@ class Explanation(Explained):
 
     @functools.cached_property
     def _phrase(self) -> Phrase:
-        return self.documents.phrase(self.index, self._votes[0])
+        """The words and the n-grams on them."""
+        documents, (words, uses, tokens) = self.documents, self.documents.own[self.index]
+        first, token = documents.first[uses] - words.start, documents.token[uses] - tokens.start
+        length, size = words.stop - words.start, documents.size[uses]
+        return Phrase(length, first, size, token, self._votes[0], documents.counts)
 
     @functools.cached_property
     def sufficient(self) -> FormalSet:
