@@ -106,18 +106,18 @@ class BagExplanation(Explained):
     @property
     def sufficient(self) -> InstanceSet:
         """The fewest instances that fix the label: whatever others are deleted, it stays."""
-        return self._named(self._sets[0])
+        return self._named(self._sets.kept)
 
     @property
     def flip(self) -> InstanceSet:
         """The fewest instances whose deletion changes the label; empty, with status "none", if there are none."""
-        return self._named(self._sets[1])
+        return self._named(self._sets.gone)
 
     @functools.cached_property
     def certificate(self) -> BagCertificate:
         """What is proved of this prediction."""
         silent = "" if self.formal else said("not linear", {})
-        return BagCertificate(self.prediction, self._votes, *self._sets, len(self.log_weight), False, silent)
+        return BagCertificate(self.prediction, self._votes, self._sets, len(self.log_weight), False, silent)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain data for JSON."""

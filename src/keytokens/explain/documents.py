@@ -19,6 +19,7 @@ from ..proof.batch import Answers, Weights, answers, relative_weights
 from ..proof.program import over
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
+from .record import Proved
 
 Array = NDArray[np.float64]
 
@@ -59,14 +60,6 @@ class Rows(NamedTuple):
     label: NDArray[np.intp]  # the predicted class of each row
     weights: Weights
     total: Array  # of the weights of each row, that of the sink included
-
-
-class Proved(NamedTuple):
-    """The sets of one text as indices of its own tokens, and what `Proof` calls `margins`."""
-
-    kept: ProvedSet
-    gone: ProvedSet
-    margins: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast, overload
 
 from numpy.typing import NDArray
 
@@ -97,8 +97,7 @@ class ItemSet(Sequence[Item], Generic[Item]):
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(NamedTuple):
     """Scores and probabilities of the classes."""
 
     scores: NDArray[Any]  # (K,) two classes: 0 and f
@@ -120,6 +119,15 @@ class Prediction:
     def name(self, index: int | None) -> Any:
         """The label of a class; None for none."""
         return None if index is None else self.classes[index]
+
+
+class Proved(NamedTuple):
+    """The sets of one input, as indices of its own items."""
+
+    kept: ProvedSet  # the sufficient set
+    gone: ProvedSet  # the flip set
+    # over the only rival, if they are known already: the least with the sufficient set, and that without the flip set
+    margins: tuple[float, float] | None = None
 
 
 class Explained(ABC):
@@ -145,11 +153,11 @@ class Explained(ABC):
         """How each item votes; one, or none where the score is no weighted mean."""
 
     @functools.cached_property
-    def _sets(self) -> tuple[ProvedSet, ProvedSet]:
-        """The sufficient set and the flip set, as indices."""
+    def _sets(self) -> Proved:
+        """The sufficient set and the flip set."""
         if not len(self._votes) or not self._votes[0].tokens:
-            return NOTHING, NOTHING
-        return proofs.sufficient(self._votes[0]), proofs.flip(self._votes[0])
+            return Proved(NOTHING, NOTHING)
+        return Proved(proofs.sufficient(self._votes[0]), proofs.flip(self._votes[0]))
 
     @property
     def label(self) -> Any:

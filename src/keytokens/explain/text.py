@@ -16,7 +16,7 @@ from ..proof.tokens import NOTHING, ProvedSet
 from ..proof.votes import Votes
 from .certificate import Proof, said
 from .documents import Documents
-from .record import Explained, ItemSet, Later, Prediction
+from .record import Explained, ItemSet, Later, Prediction, Proved
 
 Span = tuple[int, int]
 
@@ -154,9 +154,8 @@ class Explanation(Explained):
         return Later(1, lambda: [documents.votes(text)])
 
     @functools.cached_property
-    def _sets(self) -> tuple[ProvedSet, ProvedSet]:
-        found = self.documents.proved(self.index)
-        return found[:2] if found else super()._sets
+    def _sets(self) -> Proved:
+        return self.documents.proved(self.index) or super()._sets
 
     @functools.cached_property
     def _phrase(self) -> Phrase:
@@ -169,12 +168,12 @@ class Explanation(Explained):
     @functools.cached_property
     def sufficient(self) -> FormalSet:
         """The fewest tokens that fix the label: whatever other tokens are deleted, it stays."""
-        return self._set("tokens", _token_items, self._sets[0])
+        return self._set("tokens", _token_items, self._sets.kept)
 
     @functools.cached_property
     def flip(self) -> FormalSet:
         """The fewest tokens whose deletion changes the label; empty, with status "none", if there are none."""
-        return self._set("tokens", _token_items, self._sets[1])
+        return self._set("tokens", _token_items, self._sets.gone)
 
     @functools.cached_property
     def sufficient_words(self) -> FormalSet:
@@ -197,10 +196,9 @@ class Explanation(Explained):
     def certificate(self) -> Certificate:
         """What is proved of this prediction."""
         has_sink, own = self.documents.has_sink, self.documents.own[self.index].tokens
-        tokens, found = own.stop - own.start, self.documents.proved(self.index)
+        tokens = own.stop - own.start
         silent = "" if tokens else said("no token, sink" if has_sink else "no token", {})
-        margins = found.margins if found else None
-        return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent, margins)
+        return Certificate(self.prediction, self._votes, self._sets, tokens, has_sink, silent)
 
     def to_dict(self, words: bool = True) -> dict[str, Any]:
         """Everything, as plain data for JSON; without the sets of words, which take longest, if they are not wanted."""
