@@ -117,7 +117,7 @@ class BagExplanation(Explained):
     def certificate(self) -> BagCertificate:
         """What is proved of this prediction."""
         silent = "" if self.formal else said("not linear", {})
-        return BagCertificate(self.prediction, self._votes, self._sets, len(self.log_weight), False, silent)
+        return BagCertificate(self.prediction, self._votes, *self._sets, len(self.log_weight), False, silent)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain data for JSON."""

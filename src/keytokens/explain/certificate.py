@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from .. import proof as proofs
 from ..model.attention import shares
 from ..proof import ranges
+from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
-from .record import Prediction, Proved
+from .record import Prediction
 
 _FEWER = {1: "fewer than 1", 2: "fewer than 2", 3: "fewer than many"}  # by the size of the set, up to 3
 DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted items the range of the probability is given
@@ -44,7 +45,9 @@ class Proof:
 
     prediction: Prediction
     _votes: Sequence[Votes]  # one; none: the score is no weighted mean, so items have no votes
-    sets: Proved
+    kept: ProvedSet  # the sufficient set
+    gone: ProvedSet  # the flip set
+    margins: tuple[float, float] | None  # see `Proved`
     items: int  # how many there are
     has_sink: bool  # something votes that cannot be deleted
     silent: str = ""  # why nothing is proved, if so
@@ -103,15 +106,15 @@ class Proof:
         """Least and greatest probability of the label, whatever is deleted outside the sufficient set."""
         if self._proved is None:
             return None
-        return proofs.probability_range(proofs.range_keeping(self._proved, self.sets.kept.indices))
+        return proofs.probability_range(proofs.range_keeping(self._proved, self.kept.indices))
 
     @functools.cached_property
     def at_least(self) -> float | None:
         """The least of these probabilities, and, since nothing may be deleted too, never above that of the whole."""
-        if self.sets.margins is not None:
-            margins: Any = self.sets.margins[:1]
+        if self.margins is not None:
+            margins: Any = self.margins[:1]
         elif self._proved is not None:
-            margins = ranges.least_keeping(self._proved, self.sets.kept.indices)
+            margins = ranges.least_keeping(self._proved, self.kept.indices)
         else:
             return None
         return min(ranges.probability_of(margins), self.prediction.probability)
@@ -126,9 +129,9 @@ class Proof:
 
     @functools.cached_property
     def _drop(self) -> ranges.Drop | None:
-        if self._proved is None or not (self.sets.kept.indices or self._proved.has_sink):
+        if self._proved is None or not (self.kept.indices or self._proved.has_sink):
             return None
-        return ranges.drop(self._proved, self.sets.kept.indices)
+        return ranges.drop(self._proved, self.kept.indices)
 
     @property
     def attention_outside(self) -> float | None:
@@ -150,16 +153,16 @@ class Proof:
     @functools.cached_property
     def probability_after_flip(self) -> float | None:
         """Of the label, once the flip set is deleted."""
-        if self.sets.gone.status == "none":
+        if self.gone.status == "none":
             return None
-        if self.sets.margins is not None:
-            return ranges.probability_of(self.sets.margins[1:])
-        return None if self._proved is None else ranges.probability_without(self._proved, self.sets.gone.indices)
+        if self.margins is not None:
+            return ranges.probability_of(self.margins[1:])
+        return None if self._proved is None else ranges.probability_without(self._proved, self.gone.indices)
 
     @property
     def tight(self) -> bool:
         """A comparison hangs on a relative difference below 1e-12."""
-        return self.sets.kept.tight or self.sets.gone.tight
+        return self.kept.tight or self.gone.tight
 
     @functools.cached_property
     def sentence(self) -> str:
@@ -187,7 +190,7 @@ class Proof:
             "attention_outside": self.attention_outside,
             "drop": self.drop,
             "probability_after_flip": self.probability_after_flip,
-            "label_after_flip": self.prediction.name(self.sets.gone.label_after),
+            "label_after_flip": self.prediction.name(self.gone.label_after),
             "tight": self.tight,
             "unit": self.unit,
             "covers": self.covers,
@@ -200,7 +203,7 @@ class Proof:
 
 def _kept_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     """What the sufficient set does, and that no smaller one does."""
-    kept = c.sets.kept
+    kept = c.kept
     at_least = f"{math.floor((c.at_least or 0.0) * 100) / 100:.2f}"  # rounded down: what is said must be true
     facts = {**facts, "size": kept.size, "lower": kept.lower, "fewer": kept.size - 1, "probability": at_least}
     if kept.size == 0:
@@ -213,7 +216,7 @@ def _kept_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
 
 def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     """What the flip set does, and that no smaller one does."""
-    gone = c.sets.gone
+    gone = c.gone
     if gone.status == "none":
         return [said("gone none, sink" if c.has_sink else "gone none", facts)]
     facts = {**facts, "size": gone.size, "fewer": gone.size - 1, "after": repr(c.prediction.name(gone.label_after))}

@@ -198,7 +198,7 @@ class Explanation(Explained):
         has_sink, own = self.documents.has_sink, self.documents.own[self.index].tokens
         tokens = own.stop - own.start
         silent = "" if tokens else said("no token, sink" if has_sink else "no token", {})
-        return Certificate(self.prediction, self._votes, self._sets, tokens, has_sink, silent)
+        return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent)
 
     def to_dict(self, words: bool = True) -> dict[str, Any]:
         """Everything, as plain data for JSON; without the sets of words, which take longest, if they are not wanted."""
