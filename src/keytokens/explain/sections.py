@@ -122,7 +122,7 @@ def _formal_set(e: Record, name: str, found: FormalSet | InstanceSet, total: int
     if isinstance(found, InstanceSet):  # an instance has its number for a name, and no place in a text
         added = {total.text: total.contribution for total in totals(e)}
         head: tuple[str, ...] = (one, "contribution")
-        items = [(name, (), added[name]) for name in map(instance_name, found)]
+        items = [(text, (), added[text]) for text in map(instance_name, found)]
     elif found.unit == "words":
         head = (one, "at character", "contribution")
         items = [(item.text, (f"{item.start:,}",), item.contribution) for item in found.items]

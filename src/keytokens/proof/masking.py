@@ -165,7 +165,7 @@ def _hopeful(fronts: Fronts, program: RunLengthProgram, ahead: list[float], rais
     """The vectors that do not lose to the response."""
     out: Fronts = {}
     for key, vectors in fronts.items():
-        rest = raised[-1 - key[0]]
+        rest = raised[-1 - key[0]]  # what the words that may still be kept add to it
         if program.strict:
             alive = [v for v in vectors if min(map(add, v[0], ahead)) + rest > program.slack]
         else:
