@@ -191,7 +191,7 @@ def test_no_flip_is_said(models, sink):
 
 
 def test_bounds_are_rounded_outwards():
-    assert (wording.at_least(0.49999), wording.at_most(0.50001)) == ("0.499", "0.501")
+    assert wording.bounds(0.49999, 0.50001) == "0.499 to 0.501"
 
 
 def test_long_tables_unfold_and_end(models, monkeypatch):

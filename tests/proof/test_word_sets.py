@@ -1,14 +1,15 @@
 """Word sets against enumeration of all masks in exact arithmetic."""
 
+import math
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from keytokens.proof import Phrase, ProvedSet, Votes, flip_words, sufficient_words
-from keytokens.proof.masking import fewest_kept_words, fewest_masks, least_sum, priced_masks
+from keytokens.proof.masking import fewest_kept_words, fewest_masks, priced_masks
 from keytokens.proof.phrase import equal_shares, moved_shares, pessimistic
-from keytokens.proof.program import RunLengthProgram
+from keytokens.proof.program import RunLengthProgram, inside
 from keytokens.proof.words import _Check
 
 from .reference import Text, random_text, texts
@@ -116,11 +117,11 @@ def test_moved_shares_stay_below_the_truth() -> None:
             votes = phrase.against(0)
             for kept in text.labels:
                 words = np.array(kept, dtype=bool)
-                inside = phrase.inside(words)
-                left = np.bincount(phrase.token[inside], minlength=phrase.votes.tokens)
+                survives = inside(words, phrase.first, phrase.size)
+                left = np.bincount(phrase.token[survives], minlength=phrase.votes.tokens)
                 from_left = np.where(left > 0, 1.0 if counts == "binary" else 1.0 + np.log(np.maximum(left, 1)), 0.0)
                 truth = float(votes[:-1] @ (from_left / phrase.weight) + votes[-1])
-                bound = program.constant + float(program.vote[inside].sum())
+                bound = program.constant + float(program.vote[survives].sum())
                 assert bound <= truth + 1e-9 or program.vote.max() >= 2e12 * program.slack
 
 
@@ -204,7 +205,7 @@ def test_the_search_for_kept_words_loses_no_candidate(n: int) -> None:
                 k
                 for k in range(1, length + 1)
                 for words in combinations(range(length), k)
-                if not program.loses(least_sum(program, [i in words for i in range(length)]))
+                if not program.loses(min(program.walked([math.inf if i in words else 0.0 for i in range(length)])[-1]))
             ),
             None,
         )

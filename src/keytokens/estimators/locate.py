@@ -22,7 +22,6 @@ from ..text.vocabulary import Vocabulary
 from ..text.words import Words, read_words, spans
 
 if TYPE_CHECKING:  # loaded with the first explanation: a prediction needs no proof
-    from ..explain.documents import Documents
     from ..explain.text import Explanation
 
 # texts that are read together: what one costs more than its share goes away
@@ -42,10 +41,38 @@ def explain_texts(
     texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
 ) -> list[Explanation]:
     """Read the texts as `predict` does and put what the model says of each token into one record a text."""
+    from ..explain.documents import Documents
+    from ..explain.record import Later
     from ..explain.text import Explanation
 
     order = sorted(range(len(texts)), key=lambda i: not texts[i].isascii())  # plain ones first: see `_places`
-    documents = _read([texts[i] for i in order], vocabulary, theta, classes, counts)
+    ordered = [texts[i] for i in order]
+    words = read_words(ordered)
+    found = locate(words, vocabulary)
+    F = scores(found.matrix(counts), theta)
+    token, starts, by_column = _numbered(found)
+    column, occurrences = found.column[starts], np.empty_like(found.times)
+    occurrences[by_column] = found.times
+    documents = Documents(
+        texts=ordered,
+        words=_places(ordered, words),
+        first=found.first,
+        size=found.size,
+        token=token,
+        names=Later(len(column), functools.partial(vocabulary.names, column)),
+        log_weight=np.log(WEIGHTINGS[counts](occurrences)) + theta.a.take(column),
+        values=_by_class(theta.B.take(column, axis=1) + theta.c[:, None]).T,
+        occurrences=occurrences,
+        word_ends=found.word_ends,
+        use_ends=found.use_ends,
+        token_ends=found.token_ends,
+        sink_log_weight=theta.log_sink,
+        sink_values=_by_class(theta.c[:, None])[:, 0],
+        scores=_by_class(F).T,
+        probabilities=probabilities(F).T,
+        classes=classes,
+        counts=counts,
+    )
     place = sorted(range(len(texts)), key=order.__getitem__)
     return [Explanation(documents, k) for k in place]
 
@@ -65,16 +92,8 @@ class Located:
     use_ends: NDArray[np.intp]  # (n + 1,) uses up to the end of each text
     grouped: NDArray[np.intp]  # (O,) the uses by text, then by column; equal ones in text order
     heads: NDArray[np.intp]  # (T,) where each token of a text begins among them
-
-    @functools.cached_property
-    def times(self) -> NDArray[np.intp]:
-        """(T,) how often each token occurs, in the order of `heads`."""
-        return np.diff(self.heads, append=len(self.grouped))
-
-    @functools.cached_property
-    def token_ends(self) -> NDArray[np.intp]:
-        """(n + 1,) tokens up to the end of each text."""
-        return self.heads.searchsorted(self.use_ends)
+    times: NDArray[np.intp]  # (T,) how often it occurs
+    token_ends: NDArray[np.intp]  # (n + 1,) tokens up to the end of each text
 
     def matrix(self, counts: str) -> sparse.csr_matrix:
         """(texts, columns) the counts, weighed."""
@@ -98,7 +117,9 @@ def locate(words: Words, vocabulary: Vocabulary) -> Located:
     if n > 1:
         keys += np.repeat(np.arange(n) * len(vocabulary), np.diff(use_ends))
     grouped, heads = _grouped(keys, n * len(vocabulary))
-    return Located((n, len(vocabulary)), first, size, column, word_ends, use_ends, grouped, heads)
+    times, token_ends = np.diff(heads, append=len(grouped)), heads.searchsorted(use_ends)
+    shape = n, len(vocabulary)
+    return Located(shape, first, size, column, word_ends, use_ends, grouped, heads, times, token_ends)
 
 
 def predicted(texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, counts: str) -> Float:
@@ -127,40 +148,6 @@ def _grouped(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.intp], NDA
     fresh[:1] = True
     np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
     return order, fresh.nonzero()[0]
-
-
-def _read(
-    texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
-) -> Documents:
-    from ..explain.documents import Documents
-    from ..explain.record import Later
-
-    words = read_words(texts)
-    found = locate(words, vocabulary)
-    F = scores(found.matrix(counts), theta)
-    token, starts, by_column = _numbered(found)
-    column, occurrences = found.column[starts], np.empty_like(found.times)
-    occurrences[by_column] = found.times
-    return Documents(
-        texts=texts,
-        words=_places(texts, words),
-        first=found.first,
-        size=found.size,
-        token=token,
-        names=Later(len(column), functools.partial(vocabulary.names, column)),
-        log_weight=np.log(WEIGHTINGS[counts](occurrences)) + theta.a.take(column),
-        values=_by_class(theta.B.take(column, axis=1) + theta.c[:, None]).T,
-        occurrences=occurrences,
-        word_ends=found.word_ends,
-        use_ends=found.use_ends,
-        token_ends=found.token_ends,
-        sink_log_weight=theta.log_sink,
-        sink_values=_by_class(theta.c[:, None])[:, 0],
-        scores=_by_class(F).T,
-        probabilities=probabilities(F).T,
-        classes=classes,
-        counts=counts,
-    )
 
 
 def _numbered(found: Located) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:

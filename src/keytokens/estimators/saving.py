@@ -156,16 +156,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     folder = Path(path)
-    for attempt in range(_ATTEMPTS):
+    missing = None
+    for _ in range(_ATTEMPTS):
         record = _record(folder)
         try:
             contents = {part: _read(folder, entry) for part, entry in record["files"].items()}
         except FileNotFoundError as error:
-            if attempt + 1 < _ATTEMPTS:
-                continue  # replaced while we were reading: look again
-            raise _unreadable(folder, f"its file {Path(error.filename).name!r} is missing") from error
-        return _rebuild(folder, record, contents)
-    raise AssertionError("unreachable")
+            missing = error  # replaced while we were reading: look again
+        else:
+            return _rebuild(folder, record, contents)
+    assert missing is not None
+    raise _unreadable(folder, f"its file {Path(missing.filename).name!r} is missing") from missing
 
 
 def load_text_model(who: str, path: Path) -> KeyTokenClassifier:
@@ -252,7 +253,12 @@ def _rebuild(folder: Path, record: dict[str, Any], contents: dict[str, bytes]) -
         model = _KINDS[record["kind"]].rebuild(record, options, _classes(record["classes"]), read)
         if record.get("dropped") is not None:
             model.dropped_ = _dropped(record["dropped"])
-        model.n_iter_, model.status_, model.history_ = _course(record)
+        # how the training went: steps, the sentence at its end, and the objective after each step
+        steps, status, history = record.get("n_iter", 0), record.get("status", ""), record.get("history", [])
+        numbers = isinstance(history, list) and all(type(value) in (int, float) for value in history)
+        if type(steps) is not int or not isinstance(status, str) or not numbers:
+            raise ValueError("n_iter, status or history is of the wrong kind")
+        model.n_iter_, model.status_, model.history_ = steps, status, np.array(history, np.float64)
     except (SafetensorError, zlib.error, InputError, *_MISFITS) as error:
         raise _unreadable(folder, f"its contents do not fit together ({_said(error)})") from error
     return model
@@ -277,16 +283,6 @@ def _classes(given: Any) -> Any:
     if len(kinds) != 1 or not kinds <= {str, int, bool, float} or classes.tolist() != given:
         raise ValueError("classes must be strings, numbers or booleans, all of one kind")
     return classes
-
-
-def _course(record: dict[str, Any]) -> tuple[int, str, Any]:
-    """How the training went: steps, the sentence at its end, and the objective after each step."""
-    steps, status = record.get("n_iter", 0), record.get("status", "")
-    history = record.get("history", [])
-    numbers = isinstance(history, list) and all(type(value) in (int, float) for value in history)
-    if type(steps) is not int or not isinstance(status, str) or not numbers:
-        raise ValueError("n_iter, status or history is of the wrong kind")
-    return steps, status, np.array(history, np.float64)
 
 
 def _dropped(given: Any) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class BagExplanation(Explained):
     def prediction(self) -> Prediction:
         own = self.scores[1:] if len(self.classes) == 2 else self.scores
         chances = probabilities(own[:, None])[:, 0]
-        return Prediction(self.scores, chances, self.classes, int(chances.argmax()))
+        return Prediction.of(self.scores, chances, self.classes, int(chances.argmax()))
 
     @property
     def formal(self) -> bool:
@@ -106,12 +106,12 @@ class BagExplanation(Explained):
     @property
     def sufficient(self) -> InstanceSet:
         """The fewest instances that fix the label: whatever others are deleted, it stays."""
-        return self._named(self._sets[0])
+        return self._named(self._sets.kept)
 
     @property
     def flip(self) -> InstanceSet:
         """The fewest instances whose deletion changes the label; empty, with status "none", if there are none."""
-        return self._named(self._sets[1])
+        return self._named(self._sets.gone)
 
     @functools.cached_property
     def certificate(self) -> BagCertificate:

@@ -20,6 +20,7 @@ from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
 from .record import Prediction
 
+_FEWER = {1: "fewer than 1", 2: "fewer than 2", 3: "fewer than many"}  # by the size of the set, up to 3
 DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted items the range of the probability is given
 
 
@@ -46,11 +47,10 @@ class Proof:
     _votes: Sequence[Votes]  # one; none: the score is no weighted mean, so items have no votes
     kept: ProvedSet  # the sufficient set
     gone: ProvedSet  # the flip set
+    margins: tuple[float, float] | None  # see `Proved`
     items: int  # how many there are
     has_sink: bool  # something votes that cannot be deleted
     silent: str = ""  # why nothing is proved, if so
-    # over the only rival, if they are known already: the least with the sufficient set, and that without the flip set
-    margins: tuple[float, float] | None = None
 
     unit: ClassVar[str]  # what items are called, in the plural
 
@@ -205,13 +205,13 @@ def _kept_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     """What the sufficient set does, and that no smaller one does."""
     kept = c.kept
     at_least = f"{math.floor((c.at_least or 0.0) * 100) / 100:.2f}"  # rounded down: what is said must be true
-    facts = {**facts, "size": kept.size, "lower": kept.lower, "probability": at_least}
+    facts = {**facts, "size": kept.size, "lower": kept.lower, "fewer": kept.size - 1, "probability": at_least}
     if kept.size == 0:
         return [said("kept none", facts)]
     if kept.status != "minimum":
         return [said("kept subset", facts)]
     does = said("kept one" if kept.size == 1 else "kept many", facts)
-    return [does, _no_fewer(kept.size, facts)] if kept.size > 1 or c.has_sink else [does]
+    return [does, said(_FEWER[min(kept.size, 3)], facts)] if kept.size > 1 or c.has_sink else [does]
 
 
 def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
@@ -219,11 +219,7 @@ def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
     gone = c.gone
     if gone.status == "none":
         return [said("gone none, sink" if c.has_sink else "gone none", facts)]
-    facts = {**facts, "size": gone.size, "after": repr(c.prediction.name(gone.label_after))}
+    facts = {**facts, "size": gone.size, "fewer": gone.size - 1, "after": repr(c.prediction.name(gone.label_after))}
     facts["probability"] = f"{c.probability_after_flip:.2f}"
     does = said("gone one" if gone.size == 1 else "gone many", facts)
-    return [does, _no_fewer(gone.size, facts)] if gone.size > 1 else [does]
-
-
-def _no_fewer(size: int, facts: dict[str, Any]) -> str:
-    return said(f"fewer than {size if size < 3 else 'many'}", {**facts, "fewer": size - 1})
+    return [does, said(_FEWER[min(gone.size, 3)], facts)] if gone.size > 1 else [does]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ..model.attention import least_holding_half
 from ..proof.batch import Answers, Weights, answers, relative_weights
-from ..proof.phrase import Phrase
+from ..proof.program import over
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
-from .record import Prediction
+from .record import Proved
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,33 @@ class Uses(NamedTuple):
     value: Array
     contribution: Array
     selected: NDArray[np.bool_]
+
+
+class Own(NamedTuple):
+    """What belongs to one text."""
+
+    words: slice
+    uses: slice
+    tokens: slice
+
+
+class Told(NamedTuple):
+    """What the model says of each token; each (T,)."""
+
+    attention: Array
+    value: Array  # for the class that is explained
+    contribution: Array  # attention times value
+    selected: NDArray[np.bool_]  # among the fewest of its text that hold half of the attention on tokens
+
+
+class Rows(NamedTuple):
+    """Sums over the tokens of a text are made for the texts that have some: a row each."""
+
+    of: list[int]  # (n,) the row of each text; -1 for those without tokens
+    ends: NDArray[np.intp]  # tokens up to the end of each row; 0 first
+    label: NDArray[np.intp]  # the predicted class of each row
+    weights: Weights
+    total: Array  # of the weights of each row, that of the sink included
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,27 +117,18 @@ class Documents:
     # ---- one text
 
     @functools.cached_property
-    def words_of(self) -> list[slice]:
-        """(n,) the words of each text."""
-        return [slice(*span) for span in pairwise(self.word_ends.tolist())]
-
-    @functools.cached_property
-    def uses_of(self) -> list[slice]:
-        """(n,) the occurrences of each text."""
-        return [slice(*span) for span in pairwise(self.use_ends.tolist())]
-
-    @functools.cached_property
-    def tokens_of(self) -> list[slice]:
-        """(n,) the tokens of each text."""
-        return [slice(*span) for span in pairwise(self.token_ends.tolist())]
+    def own(self) -> list[Own]:
+        """(n,) the words, occurrences and tokens of each text."""
+        ends = self.word_ends, self.use_ends, self.token_ends
+        return list(map(Own, *([slice(*span) for span in pairwise(one.tolist())] for one in ends)))
 
     def only(self, text: int) -> Documents:
         """One text without the others."""
-        words, uses, tokens = self.words_of[text], self.uses_of[text], self.tokens_of[text]
-        own = slice(text, text + 1)
+        words, uses, tokens = self.own[text]
+        alone = slice(text, text + 1)
         return replace(
             self,
-            texts=self.texts[own],
+            texts=self.texts[alone],
             words=self.words[words],
             first=self.first[uses] - words.start,
             size=self.size[uses],
@@ -122,55 +140,38 @@ class Documents:
             word_ends=np.array([0, words.stop - words.start]),
             use_ends=np.array([0, uses.stop - uses.start]),
             token_ends=np.array([0, tokens.stop - tokens.start]),
-            scores=self.scores[own],
-            probabilities=self.probabilities[own],
+            scores=self.scores[alone],
+            probabilities=self.probabilities[alone],
         )
-
-    def prediction(self, text: int) -> Prediction:
-        return Prediction(self.scores[text], self.probabilities[text], self.classes, self._winners[text])
 
     def votes(self, text: int) -> Votes:
         """How the tokens of one text vote."""
-        own, sink = self.tokens_of[text], (self.sink_log_weight, self.sink_values)
-        return Votes.trusted(self.log_weight[own], self.values[own], self._winners[text], *sink)
-
-    def phrase(self, text: int, votes: Votes) -> Phrase:
-        """The words of one text and the n-grams on them."""
-        words, own, first_token = self.words_of[text], self.uses_of[text], self.tokens_of[text].start
-        places = self.first[own] - words.start, self.size[own], self.token[own] - first_token
-        return Phrase(words.stop - words.start, *places, votes, self.counts)
+        own, sink = self.own[text].tokens, (self.sink_log_weight, self.sink_values)
+        return Votes.trusted(self.log_weight[own], self.values[own], self.winners[text], *sink)
 
     def sink_attention(self, text: int) -> float:
-        row = self._row[text]
-        return float(self._shares[1][row]) if row >= 0 else float(self.has_sink)
+        rows, row = self._rows, self._rows.of[text]
+        return float(rows.weights.of_sink[row] / rows.total[row]) if row >= 0 else float(self.has_sink)
 
     def touching(self, text: int) -> Array:
         """For every word of a text, the contributions of the occurrences that cover it: what masking it takes away."""
-        words, own = self.words_of[text], self.uses_of[text]
-        token, first, size = self.token[own], self.first[own] - words.start, self.size[own]
-        each = self.contributions[token] / self.occurrences[token]
-        total = np.zeros(words.stop - words.start)
-        for offset in range(int(size.max(initial=0))):
-            inside = size > offset
-            total += np.bincount(first[inside] + offset, each[inside], len(total))
-        return total
+        words, uses, _ = self.own[text]
+        token = self.token[uses]
+        each = self.told.contribution[token] / self.occurrences[token]
+        return over(each, self.first[uses] - words.start, self.size[uses], words.stop - words.start)
 
-    def sets(self, text: int) -> tuple[ProvedSet, ProvedSet] | None:
-        """The sufficient set and the flip set of one text, as indices of its own tokens; None: ask for it alone."""
-        row, found = self._row[text], self._answers
+    def proved(self, text: int) -> Proved | None:
+        """What is proved of one text; None: ask for it alone."""
+        row, found = self._rows.of[text], self._answers
         if row < 0 or found is None or not found.clear[row]:
             return None
         begin, kept, gone = int(found.begin[row]), int(found.kept[row]), int(found.gone[row])
-        order = (found.order[begin : begin + max(kept, gone)] - self.tokens_of[text].start).tolist()
-        flipped = ProvedSet(tuple(order[:gone]), gone, "minimum", label_after=1 - self._winners[text])
-        return ProvedSet(tuple(order[:kept]), kept, "minimum"), flipped
-
-    def margins(self, text: int) -> tuple[float, float] | None:
-        """What `Proof` calls `margins`."""
-        row, found = self._row[text], self._answers
-        if row < 0 or found is None or not found.clear[row]:
-            return None
-        return float(found.least[row]), float(found.after[row])
+        order = (found.order[begin : begin + max(kept, gone)] - self.own[text].tokens.start).tolist()
+        return Proved(
+            ProvedSet(tuple(order[:kept]), kept, "minimum"),
+            ProvedSet(tuple(order[:gone]), gone, "minimum", label_after=1 - self.winners[text]),
+            (float(found.least[row]), float(found.after[row])),
+        )
 
     # ---- all texts at once
 
@@ -178,88 +179,47 @@ class Documents:
     def has_sink(self) -> bool:
         return self.sink_log_weight > -np.inf
 
-    @property
-    def attention(self) -> Array:
-        """(T,) Q of each token."""
-        return self._shares[0] if len(self.log_weight) else np.zeros(0)
-
     @functools.cached_property
-    def said(self) -> Array:
-        """(T,) the value of each token for the class that is explained."""
-        if self.values.shape[1] == 2 or not len(self.values):
-            return self.values[:, 1]
-        own = self._label[self._weights.owner]
-        return np.asarray(self.values[np.arange(len(own)), own])
-
-    @functools.cached_property
-    def contributions(self) -> Array:
-        """(T,) attention times value."""
-        return self.attention * self.said
+    def told(self) -> Told:
+        """What the model says of each token."""
+        rows, owner = self._rows, self._rows.weights.owner
+        attention = rows.weights.of_tokens / rows.total[owner]
+        # indexed by class, a column takes longer than the slice that two classes allow
+        value = self.values[:, 1] if len(self.classes) == 2 else self.values[np.arange(len(owner)), rows.label[owner]]
+        least = least_holding_half(attention, rows.ends.tolist())
+        return Told(attention, value, attention * value, attention >= least[owner])
 
     @functools.cached_property
     def uses(self) -> Uses:
-        attention = (self.attention / self.occurrences)[self.token]
-        value = self.said[self.token]
+        told, token = self.told, self.token
+        attention, value = (told.attention / self.occurrences)[token], told.value[token]
         start, end = self.words[:, 0][self.first], self.words[:, 1][self.first + self.size - 1]
-        return Uses(start, end, attention, value, attention * value, self._selected[self.token])
+        return Uses(start, end, attention, value, attention * value, told.selected[token])
 
     @functools.cached_property
-    def _selected(self) -> NDArray[np.bool_]:
-        """(T,) among the fewest tokens of their text that hold half of the attention on its tokens."""
-        if not len(self.log_weight):
-            return np.zeros(0, np.bool_)
-        least = least_holding_half(self.attention, self._ends.tolist())
-        return np.asarray(self.attention >= least[self._weights.owner])
-
-    @functools.cached_property
-    def _winners(self) -> list[int]:
+    def winners(self) -> list[int]:
         """(n,) the predicted class of each text."""
         winners: list[int] = self.probabilities.argmax(axis=1).tolist()
         return winners
 
-    # sums over the tokens of a text are made for the texts that have some: a row each
-
     @functools.cached_property
-    def _filled(self) -> NDArray[np.intp]:
-        """The texts that have tokens."""
-        return np.flatnonzero(np.diff(self.token_ends))
-
-    @functools.cached_property
-    def _row(self) -> list[int]:
-        """(n,) the row of each text; -1 for those without tokens."""
+    def _rows(self) -> Rows:
+        filled = np.flatnonzero(np.diff(self.token_ends))
         row = np.full(len(self.texts), -1)
-        row[self._filled] = np.arange(len(self._filled))
-        rows: list[int] = row.tolist()
-        return rows
-
-    @functools.cached_property
-    def _ends(self) -> NDArray[np.intp]:
-        """Tokens up to the end of each row; 0 first."""
-        return np.append(0, self.token_ends[self._filled + 1])
-
-    @functools.cached_property
-    def _label(self) -> NDArray[np.intp]:
-        """The predicted class of each row."""
-        return np.array(self._winners)[self._filled]
-
-    @functools.cached_property
-    def _weights(self) -> Weights:
-        return relative_weights(self.log_weight, self._ends, self.sink_log_weight)
-
-    @functools.cached_property
-    def _shares(self) -> tuple[Array, Array]:
-        """Attention of each token, and of the sink in each row."""
-        weights = self._weights
-        total = np.add.reduceat(weights.of_tokens, self._ends[:-1])
+        row[filled] = np.arange(len(filled))
+        ends = np.append(0, self.token_ends[filled + 1])
+        weights = relative_weights(self.log_weight, ends, self.sink_log_weight)
+        total = np.add.reduceat(weights.of_tokens, ends[:-1])
         total += weights.of_sink
-        return weights.of_tokens / total[weights.owner], weights.of_sink / total
+        return Rows(row.tolist(), ends, np.array(self.winners)[filled], weights, total)
 
     @functools.cached_property
     def _answers(self) -> Answers | None:
         """What is proved of each row; None for more than two classes."""
-        if self.values.shape[1] != 2 or not len(self.values):
+        if len(self.classes) != 2 or not len(self.values):
             return None
-        sign = np.where(self._label == 1, 1.0, -1.0)
-        margin = self.values[:, 1] * sign[self._weights.owner]
+        rows = self._rows
+        sign = np.where(rows.label == 1, 1.0, -1.0)
+        margin = self.values[:, 1] * sign[rows.weights.owner]
         sink_margin = (self.sink_values[1] - self.sink_values[0]) * sign
-        return answers(self.log_weight, margin, self._ends, self._weights, sink_margin)
+        return answers(self.log_weight, margin, rows.ends, rows.weights, sink_margin)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .bag import BagExplanation, Instance
-from .text import Explanation, FormalSet, TokenUse
+from .bag import BagExplanation
+from .text import Explanation, TokenUse
 
 Record = Explanation | BagExplanation  # what pages and terminal show
 
@@ -44,13 +44,6 @@ def instance_name(index: int) -> str:
     return f"instance {index}"
 
 
-def pieces(e: Record) -> list[Piece]:
-    """The text up to `LONGEST_TEXT`, without a gap."""
-    if isinstance(e, BagExplanation):
-        return list(_instances(e))
-    return _tokens(e)
-
-
 def _instances(e: BagExplanation) -> Iterator[Piece]:
     """An instance has all its ink on its number; where nothing is proved of instances there is none."""
     kept, gone = set(e.sufficient), set(e.flip)
@@ -62,47 +55,33 @@ def _instances(e: BagExplanation) -> Iterator[Piece]:
         if start >= LONGEST_TEXT:
             break
         end = min(start + len(str(t.index)), LONGEST_TEXT)
-        yield Piece(start, end, _use(t, start, end), t.contribution or 0.0, t.index in kept, t.index in gone)
+        uses: tuple[TokenUse, ...] = ()
+        if t.value is not None and t.contribution is not None:
+            name = instance_name(t.index)
+            uses = (TokenUse(name, start, end, t.attention, t.value, t.contribution, t.selected),)
+        yield Piece(start, end, uses, t.contribution or 0.0, t.index in kept, t.index in gone)
 
 
-def _use(t: Instance, start: int, end: int) -> tuple[TokenUse, ...]:
-    if t.value is None or t.contribution is None:
-        return ()
-    return (TokenUse(instance_name(t.index), start, end, t.attention, t.value, t.contribution, t.selected),)
-
-
-def _tokens(e: Explanation) -> list[Piece]:
+def pieces(e: Record) -> list[Piece]:
+    """The text up to `LONGEST_TEXT`, without a gap."""
+    if isinstance(e, BagExplanation):
+        return list(_instances(e))
     stop = min(len(e.text), LONGEST_TEXT)
     uses = [use for use in e.tokens if use.start < stop]
     edges = sorted({0, stop, *(use.start for use in uses), *(min(use.end, stop) for use in uses)})
-    kept, gone = _places(e.sufficient), _places(e.flip)
-    found = []
-    for start, end, over in _sweep(edges, uses):
-        ink = sum(use.contribution / (use.end - use.start) for use in over)
-        spans = {(use.start, use.end) for use in over}
-        found.append(Piece(start, end, over, ink, not kept.isdisjoint(spans), not gone.isdisjoint(spans)))
-    return found
-
-
-def _places(found: FormalSet) -> set[tuple[int, int]]:
-    return {span for item in found for span in item.spans}
-
-
-def _sweep(edges: list[int], uses: list[TokenUse]) -> Iterator[tuple[int, int, tuple[TokenUse, ...]]]:
-    """Each stretch between two edges with the occurrences over it; `uses` are in order of their start."""
+    kept, gone = ({span for item in one.items for span in item.spans} for one in (e.sufficient, e.flip))
+    found: list[Piece] = []
     over: list[TokenUse] = []
     coming = 0
     for start, end in pairwise(edges):
         over = [use for use in over if use.end > start]
-        while coming < len(uses) and uses[coming].start == start:
+        while coming < len(uses) and uses[coming].start == start:  # they are in order of their start
             over.append(uses[coming])
             coming += 1
-        yield start, end, tuple(over)
-
-
-def strongest(found: Sequence[Piece]) -> float:
-    """The most ink on a character, either sign."""
-    return max((abs(piece.ink) for piece in found), default=0.0)
+        ink = sum(use.contribution / (use.end - use.start) for use in over)
+        spans = {(use.start, use.end) for use in over}
+        found.append(Piece(start, end, tuple(over), ink, not kept.isdisjoint(spans), not gone.isdisjoint(spans)))
+    return found
 
 
 # Control characters but tab and line ends, lone surrogates, and code points that are no characters.
@@ -175,14 +154,13 @@ def probability(p: float) -> str:
     return "> 0.999" if 0.999 < p < 1 else f"{p:.3f}"
 
 
-def at_least(p: float) -> str:
-    """Three decimals, rounded down: a lower bound stays true."""
-    return f"{math.floor(p * 1000) / 1000:.3f}"
+def bounds(least: float, greatest: float) -> str:
+    """A range of probabilities: three decimals, rounded outwards, so that bounds stay true.
 
-
-def at_most(p: float) -> str:
-    """Three decimals, rounded up: an upper bound stays true."""
-    return f"{math.ceil(p * 1000) / 1000:.3f}"
+    >>> bounds(0.49999, 0.50001)
+    '0.499 to 0.501'
+    """
+    return f"{math.floor(least * 1000) / 1000:.3f} to {math.ceil(greatest * 1000) / 1000:.3f}"
 
 
 def sides(e: Record) -> tuple[str, str]:

@@ -27,11 +27,10 @@ from .format import (
     probability,
     sides,
     signed,
-    strongest,
     text_of,
 )
 from .sections import Bar, Section, classes, key_tokens, sections
-from .text import KeyToken, TokenUse
+from .text import KeyToken
 
 LEVELS = 8  # shades of each side, as in style.css
 MOST_ROWS = 1_000  # of a table
@@ -105,15 +104,11 @@ def escaped(text: str) -> str:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of cells that are HTML: the first column is text, columns without a name hold bars, others numbers."""
     many = ' class="kt-many"' if len(head) > 4 else ""  # a narrow screen has no room for the bars of these
-    kinds = ["", *("kt-num" if name else "kt-wide" for name in head[1:])]
-    top = "".join(_cell("th", kind, escaped(name), ' scope="col"') for kind, name in zip(kinds, head, strict=True))
-    body = "".join(f"<tr>{''.join(map(_cell, ['td'] * len(row), kinds, row))}</tr>\n" for row in rows)
+    kinds = ["", *(' class="kt-num"' if name else ' class="kt-wide"' for name in head[1:])]
+    top = "".join(f'<th scope="col"{kind}>{escaped(name)}</th>' for kind, name in zip(kinds, head, strict=True))
+    cells = ("".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) for row in rows)
+    body = "".join(f"<tr>{row}</tr>\n" for row in cells)
     return f"<table{many}><thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody></table>"
-
-
-def _cell(tag: str, kind: str, content: str, more: str = "") -> str:
-    name = f' class="{kind}"' if kind else ""
-    return f"<{tag}{more}{name}>{content}</{tag}>"
 
 
 # --- records
@@ -151,10 +146,6 @@ def _folded(e: Record) -> str:
 
 
 def _summary(e: Record) -> str:
-    return "\n".join([_head(e), f'<p class="kt-proof">{escaped(e.certificate.sentence)}</p>', _legend(e), _text(e)])
-
-
-def _head(e: Record) -> str:
     return f"""<div class="kt-head">
 <div>
 <p class="kt-soft">Predicted label</p>
@@ -162,7 +153,10 @@ def _head(e: Record) -> str:
 <p class="kt-figures">probability <b>{escaped(probability(e.probability))}</b> · logit <b>{signed(e.logit)}</b></p>
 </div>
 <div class="kt-classes">{_rows(classes(e))}</div>
-</div>"""
+</div>
+<p class="kt-proof">{escaped(e.certificate.sentence)}</p>
+{_legend(e)}
+{_text(e)}"""
 
 
 def _name(text: str) -> str:
@@ -191,20 +185,19 @@ def _legend(e: Record) -> str:
 
 def _text(e: Record) -> str:
     found = pieces(e)
-    most = strongest(found)
+    most = max((abs(piece.ink) for piece in found), default=0.0)
     shown = clean(text_of(e))
     marked = "".join(_piece(shown[piece.start : piece.end], piece, most) for piece in found)
-    rest = _rest(shown[LONGEST_TEXT:]) if len(shown) > LONGEST_TEXT else ""
-    nothing = "" if shown else '<p class="kt-note">The text is empty.</p>'
-    return f'<div class="kt-text" dir="auto" lang="">{marked}</div>{nothing}{rest}'
-
-
-def _rest(text: str) -> str:
+    text = f'<div class="kt-text" dir="auto" lang="">{marked}</div>'
+    if not shown:
+        return text + '<p class="kt-note">The text is empty.</p>'
+    if len(shown) <= LONGEST_TEXT:
+        return text
     return (
-        f'<p class="kt-note">Only the first {LONGEST_TEXT:,} characters are highlighted. '
+        f'{text}<p class="kt-note">Only the first {LONGEST_TEXT:,} characters are highlighted. '
         f"The sentence, the tables and the probabilities cover the whole text.</p>"
-        f"<details><summary>The other {len(text):,} characters</summary>"
-        f'<div class="kt-text" dir="auto" lang="">{html.escape(text)}</div></details>'
+        f"<details><summary>The other {len(shown) - LONGEST_TEXT:,} characters</summary>"
+        f'<div class="kt-text" dir="auto" lang="">{html.escape(shown[LONGEST_TEXT:])}</div></details>'
     )
 
 
@@ -216,27 +209,26 @@ def _piece(text: str, piece: Piece, most: float) -> str:
     looks = [f"kt-{side}{level}"] * (level > 0) + ["kt-s"] * piece.sufficient + ["kt-f"] * piece.flip
     tag = "mark" if piece.sufficient or piece.flip else "span"
     name = f' class="{" ".join(looks)}"' if looks else ""
+    hints = [
+        f"{escaped(one_line(use.text))}: {figure(use.attention)} × {signed(use.value)} = {signed(use.contribution)}"
+        for use in piece.uses
+    ]
     # what lies between two words needs no hint of its own: both have one
-    hint = "" if text.isspace() else f' title="{"&#10;".join(map(_hint, piece.uses))}"'
+    hint = "" if text.isspace() else f' title="{"&#10;".join(hints)}"'
     return f"<{tag}{name}{hint}>{html.escape(text)}</{tag}>"
-
-
-def _hint(use: TokenUse) -> str:
-    return f"{escaped(one_line(use.text))}: {figure(use.attention)} × {signed(use.value)} = {signed(use.contribution)}"
 
 
 # --- sections
 
 
 def _grid(found: Sequence[Section]) -> str:
-    return f'<div class="kt-grid">\n{"".join(map(_section, found))}</div>'
-
-
-def _section(section: Section) -> str:
-    # a role, not a heading: notebooks would list a heading in their table of contents
-    title = f'<p class="kt-h" role="heading" aria-level="3">{escaped(section.title)}</p>'
-    said = "".join(f'<p class="kt-size kt-soft">{escaped(line)}</p>' for line in section.sentences)
-    return f"<section>{title}{said}{_rows(section)}</section>\n"
+    shown = []
+    for section in found:
+        # a role, not a heading: notebooks would list a heading in their table of contents
+        title = f'<p class="kt-h" role="heading" aria-level="3">{escaped(section.title)}</p>'
+        said = "".join(f'<p class="kt-size kt-soft">{escaped(line)}</p>' for line in section.sentences)
+        shown.append(f"<section>{title}{said}{_rows(section)}</section>\n")
+    return f'<div class="kt-grid">\n{"".join(shown)}</div>'
 
 
 def _rows(section: Section) -> str:

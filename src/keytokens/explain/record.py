@@ -9,9 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast, overload
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .. import proof as proofs
@@ -98,36 +97,37 @@ class ItemSet(Sequence[Item], Generic[Item]):
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(NamedTuple):
     """Scores and probabilities of the classes."""
 
     scores: NDArray[Any]  # (K,) two classes: 0 and f
     probabilities: NDArray[Any]  # (K,)
     classes: Sequence[Any]
     winner: int  # index of the predicted class: the first of the largest probabilities
+    explained: int  # the class whose score the contributions add up to: the second of two, the predicted one of more
+    label: Any
+    probability: float  # of the label
+    logit: float  # the score of the class that is explained
 
-    @property
-    def explained(self) -> int:
-        """The class whose score the contributions add up to: the second of two, the predicted one of more."""
-        return 1 if len(self.classes) == 2 else self.winner
-
-    @property
-    def label(self) -> Any:
-        return self.name(self.winner)
-
-    @property
-    def probability(self) -> float:
-        return float(self.probabilities[self.winner])
-
-    @property
-    def logit(self) -> float:
-        return float(self.scores[self.explained])
+    @classmethod
+    def of(cls, scores: NDArray[Any], probabilities: NDArray[Any], classes: Sequence[Any], winner: int) -> Prediction:
+        """Made from what the model computes; classes are plain data."""
+        explained = 1 if len(classes) == 2 else winner
+        numbers = float(probabilities[winner]), float(scores[explained])
+        return cls(scores, probabilities, classes, winner, explained, classes[winner], *numbers)
 
     def name(self, index: int | None) -> Any:
-        """The label of a class as plain data; None for none."""
-        label = None if index is None else self.classes[index]
-        return label.item() if isinstance(label, np.generic) else label
+        """The label of a class; None for none."""
+        return None if index is None else self.classes[index]
+
+
+class Proved(NamedTuple):
+    """The sets of one input, as indices of its own items."""
+
+    kept: ProvedSet  # the sufficient set
+    gone: ProvedSet  # the flip set
+    # over the only rival, if they are known already: the least with the sufficient set, and that without the flip set
+    margins: tuple[float, float] | None = None
 
 
 class Explained(ABC):
@@ -153,11 +153,11 @@ class Explained(ABC):
         """How each item votes; one, or none where the score is no weighted mean."""
 
     @functools.cached_property
-    def _sets(self) -> tuple[ProvedSet, ProvedSet]:
-        """The sufficient set and the flip set, as indices."""
+    def _sets(self) -> Proved:
+        """The sufficient set and the flip set."""
         if not len(self._votes) or not self._votes[0].tokens:
-            return NOTHING, NOTHING
-        return proofs.sufficient(self._votes[0]), proofs.flip(self._votes[0])
+            return Proved(NOTHING, NOTHING)
+        return Proved(proofs.sufficient(self._votes[0]), proofs.flip(self._votes[0]))
 
     @property
     def label(self) -> Any:
@@ -170,7 +170,7 @@ class Explained(ABC):
 
     @property
     def probabilities(self) -> dict[Any, float]:
-        return {self.prediction.name(k): p for k, p in enumerate(self.prediction.probabilities.tolist())}
+        return dict(zip(self.prediction.classes, self.prediction.probabilities.tolist(), strict=True))
 
     @property
     def logit(self) -> float:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from .bag import BagExplanation, InstanceSet
 from .certificate import said
-from .format import Record, at_least, at_most, figure, instance_name, label_name, probability, quoted, sides, signed
-from .text import Explanation, FormalSet, KeyToken
+from .format import Record, bounds, figure, instance_name, label_name, probability, quoted, sides, signed
+from .text import FormalSet, KeyToken
 
 STRONGEST = 10  # tokens on each side
 MOST_WORDS = 5_000  # sets of words take a second per thousand words or so: longer texts are shown without them
@@ -59,17 +59,13 @@ def sections(e: Record, brief: bool = False) -> list[Section]:
 def classes(e: Record) -> Section:
     """The probability of each class: two in their own order, more by probability."""
     found = list(e.probabilities.items())
-    two = len(found) == 2
-    if not two:
+    # two classes have the colours of their tokens; of more, the label has the one that speaks for it
+    kinds = {label: "p" if label == e.label else "k" for label, _ in found}
+    if len(found) == 2:
+        kinds = {found[0][0]: "n", found[1][0]: "p"}
+    else:
         found.sort(key=lambda pair: -pair[1])
-
-    def kind(label: Any) -> str:
-        """Two classes have the colours of their tokens; of more, the label has the one that speaks for it."""
-        if two:
-            return "p" if label == found[1][0] else "n"
-        return "p" if label == e.label else "k"
-
-    rows = [Row(label_name(label), (probability(p),), Bar(0.0, p, kind(label))) for label, p in found]
+    rows = [Row(label_name(label), (probability(p),), Bar(0.0, p, kinds[label])) for label, p in found]
     return Section("Classes", (), ("class", "probability"), rows, _MORE)
 
 
@@ -104,45 +100,29 @@ def formal_sets(e: Record) -> list[Section]:
     c = e.certificate
     if c.silent:
         return []
-    found = [_sufficient(e, e.sufficient, c.items), _flip(e, e.flip, c.items)]
+    found = [_formal_set(e, "Sufficient", e.sufficient, c.items), _formal_set(e, "Flip", e.flip, c.items)]
     if isinstance(e, BagExplanation):
         return found
     words = len(e.words)
     if words > MOST_WORDS:
-        return [*found, *(_left_out(name) for name in ("Sufficient words", "Flip words"))]
-    return [*found, _sufficient(e, e.sufficient_words, words), _flip(e, e.flip_words, words)]
+        why = f"Left out, because the text has more than {MOST_WORDS:,} words. In Python, explanation."
+        names = "Sufficient", "Flip"
+        return [*found, *(Section(f"{name} words", (f"{why}{name.lower()}_words computes it.",)) for name in names)]
+    return [
+        *found,
+        _formal_set(e, "Sufficient", e.sufficient_words, words),
+        _formal_set(e, "Flip", e.flip_words, words),
+    ]
 
 
-def _left_out(title: str) -> Section:
-    name = title.lower().replace(" ", "_")
-    why = f"Left out, because the text has more than {MOST_WORDS:,} words. In Python, explanation.{name} computes it."
-    return Section(title, (why,))
-
-
-def _sufficient(e: Record, found: FormalSet | InstanceSet, total: int) -> Section:
-    does = f"Whatever other {found.unit} are {'masked' if found.unit == 'words' else 'deleted'}, the label stays."
-    return _formal_set(e, f"Sufficient {found.unit}", found, size_of(found, total), does)
-
-
-def _flip(e: Record, found: FormalSet | InstanceSet, total: int) -> Section:
-    words = found.unit == "words"
-    size, does = size_of(found, total), ""
-    if found.status == "none":
-        facts = {"doing": "masking of words" if words else "deletion", "rest": e.certificate.leaves}
-        size = said("set none, sink" if e.certificate.has_sink else "set none", facts)
-    elif found.items:
-        these = f"{'Masking' if words else 'Deleting'} {'it' if found.size == 1 else 'them'}"
-        does = f"{these} makes the label {quoted(found.label_after)}."
-    return _formal_set(e, f"Flip {found.unit}", found, size, does)
-
-
-def _formal_set(e: Record, title: str, found: FormalSet | InstanceSet, size: str, does: str) -> Section:
+def _formal_set(e: Record, name: str, found: FormalSet | InstanceSet, total: int) -> Section:
+    """A sufficient or a flip set of so many items."""
     one = found.unit[:-1]
     items: list[tuple[str, tuple[str, ...], float]]
     if isinstance(found, InstanceSet):  # an instance has its number for a name, and no place in a text
         added = {total.text: total.contribution for total in totals(e)}
         head: tuple[str, ...] = (one, "contribution")
-        items = [(name, (), added[name]) for name in map(instance_name, found)]
+        items = [(text, (), added[text]) for text in map(instance_name, found)]
     elif found.unit == "words":
         head = (one, "at character", "contribution")
         items = [(item.text, (f"{item.start:,}",), item.contribution) for item in found.items]
@@ -150,8 +130,23 @@ def _formal_set(e: Record, title: str, found: FormalSet | InstanceSet, size: str
         head = (one, "times", "contribution")
         items = [(item.text, (f"{len(item.spans):,}",), item.contribution) for item in found.items]
     bars = _bars(x for _, _, x in items)
-    rows = [Row(name, (*place, signed(x)), bar) for (name, place, x), bar in zip(items, bars, strict=True)]
-    return Section(title, (size, does) if does and rows else (size,), head, rows)
+    rows = [Row(text, (*place, signed(x)), bar) for (text, place, x), bar in zip(items, bars, strict=True)]
+    return Section(f"{name} {found.unit}", _size_and_effect(e, name, found, total), head, rows)
+
+
+def _size_and_effect(e: Record, name: str, found: FormalSet | InstanceSet, total: int) -> tuple[str, ...]:
+    """How large a set is, with what is proved of that, and what it does."""
+    words = found.unit == "words"
+    if name == "Flip" and found.status == "none":
+        facts = {"doing": "masking of words" if words else "deletion", "rest": e.certificate.leaves}
+        return (said("set none, sink" if e.certificate.has_sink else "set none", facts),)
+    size = size_of(found, total)
+    if not found.items:
+        return (size,)
+    if name == "Sufficient":
+        return size, f"Whatever other {found.unit} are {'masked' if words else 'deleted'}, the label stays."
+    these = f"{'Masking' if words else 'Deleting'} {'it' if found.size == 1 else 'them'}"
+    return size, f"{these} makes the label {quoted(found.label_after)}."
 
 
 def size_of(found: FormalSet | InstanceSet, total: int) -> str:
@@ -180,25 +175,20 @@ class Total(NamedTuple):
 
 def totals(e: Record) -> list[Total]:
     """Every known token of the text, or every instance of the bag, greatest contribution first."""
-    found = _instance_totals(e) if isinstance(e, BagExplanation) else _token_totals(e)
+    if isinstance(e, BagExplanation):
+        found = [
+            Total(instance_name(t.index), 1, t.attention, t.value, t.contribution)
+            for t in e.instances
+            if t.value is not None and t.contribution is not None
+        ]
+    else:
+        times = Counter(use.text for use in e.tokens)
+        one = {use.text: use for use in e.tokens}  # all occurrences of a token have the same figures
+        found = [
+            Total(name, n, n * one[name].attention, one[name].value, n * one[name].contribution)
+            for name, n in times.items()
+        ]
     return sorted(found, key=lambda total: -total.contribution)
-
-
-def _instance_totals(e: BagExplanation) -> list[Total]:
-    return [
-        Total(instance_name(t.index), 1, t.attention, t.value, t.contribution)
-        for t in e.instances
-        if t.value is not None and t.contribution is not None
-    ]
-
-
-def _token_totals(e: Explanation) -> list[Total]:
-    times = Counter(use.text for use in e.tokens)
-    one = {use.text: use for use in e.tokens}  # all occurrences of a token have the same figures
-    return [
-        Total(name, n, n * one[name].attention, one[name].value, n * one[name].contribution)
-        for name, n in times.items()
-    ]
 
 
 def _contributions(e: Record) -> list[Section]:
@@ -244,13 +234,13 @@ def _ranges(e: Record) -> list[Section]:
     if not c.deleting:
         return []
 
-    def row(what: str, least: float, greatest: float) -> Row:
-        bar = Bar(least, max(greatest, least + _THINNEST), "r", e.probability)
-        return Row(what, (f"{at_least(least)} to {at_most(greatest)}",), bar)
-
-    rows = [row(f"at most {m} {c.unit if m > 1 else c.unit[:-1]}", *ends) for m, ends in c.deleting.items()]
+    ends = {f"at most {m} {c.unit if m > 1 else c.unit[:-1]}": both for m, both in c.deleting.items()}
     if c.keeping:
-        rows.append(row("any outside the sufficient set", *c.keeping))
+        ends["any outside the sufficient set"] = c.keeping
+    rows = []
+    for what, (least, greatest) in ends.items():
+        bar = Bar(least, max(greatest, least + _THINNEST), "r", e.probability)
+        rows.append(Row(what, (bounds(least, greatest),), bar))
     exact = "Exact." if c.exact else "Bounds: the truth lies between them."
     says = f"Probability of {quoted(e.label)} after deleting whichever {c.unit}. {exact}"
     return [Section("Range of the probability", (says,), ("deleted", "probability"), rows)]

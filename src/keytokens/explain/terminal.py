@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TextIO
 
 from .format import (
     LONGEST_TEXT,
@@ -22,7 +22,6 @@ from .format import (
     probability,
     sides,
     signed,
-    strongest,
     text_of,
 )
 from .sections import Row, Section, classes, key_tokens, sections
@@ -37,11 +36,7 @@ _POSITIVE, _NEGATIVE, _BOLD, _UNDERLINE, _REVERSE = "38;5;32", "38;5;166", "1", 
 _TURNS = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")  # they would turn the lines around the text
 
 
-class Stream(Protocol):
-    def isatty(self) -> bool: ...
-
-
-def wants_colour(stream: Stream) -> bool:
+def wants_colour(stream: TextIO) -> bool:
     """Colour for a terminal that can show it; `NO_COLOR` forbids it, `FORCE_COLOR` asks for it."""
     if os.environ.get("NO_COLOR"):
         return False
@@ -53,8 +48,10 @@ def wants_colour(stream: Stream) -> bool:
 def explanation_text(e: Record, *, colour: bool, width: int) -> str:
     """The text with its key tokens, the label, what is proved, and the sections."""
     width = max(width, NARROWEST)
+    label = _styled(_safe(label_name(e.label)), (_BOLD,) if colour else ())
+    head = f"{label}  probability {probability(e.probability)}, logit {_ascii(signed(e.logit))}"
     shown = [_section(section, colour, width) for section in [classes(e), *sections(e, brief=True)]]
-    parts = [_marked(e, colour, width), _key(e, colour, width), _verdict(e, colour, width), *shown]
+    parts = [_marked(e, colour, width), _key(e, colour, width), head, _wrapped(e.certificate.sentence, width), *shown]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -76,13 +73,8 @@ def _cells(text: str) -> int:
     """How many columns a text takes."""
     if text.isascii():
         return len(text)
-    return sum(_cell(character) for character in text)
-
-
-def _cell(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    shown = (c for c in text if not unicodedata.combining(c) and unicodedata.category(c) not in ("Mn", "Me", "Cf"))
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown)
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -112,15 +104,13 @@ def _marked(e: Record, colour: bool, width: int) -> str:
     text = _safe(whole[:LONGEST_TEXT])
     runs = list(_coloured_runs(found) if colour else _bracketed_runs(text, found))
     text = _broken(text, runs, width)
+    painted = []
+    for run in runs:  # a style ends with its line, so that no terminal fills the rest of it
+        lines = text[run.start : run.end].split("\n")
+        painted += [run.before, "\n".join(_styled(line, run.codes) for line in lines), run.after]
     beyond = len(whole) - LONGEST_TEXT
     rest = f"\n[... and {beyond:,} more characters]" if beyond > 0 else ""
-    return "".join(_painted(text, run) for run in runs) + rest
-
-
-def _painted(text: str, run: Run) -> str:
-    """A style ends with its line, so that no terminal fills the rest of it."""
-    lines = text[run.start : run.end].split("\n")
-    return run.before + "\n".join(_styled(line, run.codes) for line in lines) + run.after
+    return "".join(painted) + rest
 
 
 def _bracketed_runs(text: str, found: Sequence[Piece]) -> Iterator[Run]:
@@ -141,7 +131,7 @@ def _bracketed_runs(text: str, found: Sequence[Piece]) -> Iterator[Run]:
 
 
 def _coloured_runs(found: Sequence[Piece]) -> Iterator[Run]:
-    most = strongest(found)
+    most = max((abs(piece.ink) for piece in found), default=0.0)
     for codes, group in groupby(found, key=lambda piece: _codes(piece, most)):
         run = list(group)
         yield Run(run[0].start, run[-1].end, codes=codes)
@@ -195,12 +185,6 @@ def _key(e: Record, colour: bool, width: int) -> str:
 
 
 # --- what is said of it
-
-
-def _verdict(e: Record, colour: bool, width: int) -> str:
-    label = _styled(_safe(label_name(e.label)), (_BOLD,) if colour else ())
-    head = f"{label}  probability {probability(e.probability)}, logit {_ascii(signed(e.logit))}"
-    return f"{head}\n\n{_wrapped(e.certificate.sentence, width)}"
 
 
 def _section(section: Section, colour: bool, width: int) -> str:

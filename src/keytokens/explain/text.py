@@ -16,7 +16,7 @@ from ..proof.tokens import NOTHING, ProvedSet
 from ..proof.votes import Votes
 from .certificate import Proof, said
 from .documents import Documents
-from .record import Explained, ItemSet, Later, Prediction
+from .record import Explained, ItemSet, Later, Prediction, Proved
 
 Span = tuple[int, int]
 
@@ -118,7 +118,9 @@ class Explanation(Explained):
 
     @functools.cached_property
     def prediction(self) -> Prediction:
-        return self.documents.prediction(self.index)
+        documents, text = self.documents, self.index
+        numbers = documents.scores[text], documents.probabilities[text]
+        return Prediction.of(*numbers, documents.classes, documents.winners[text])
 
     @property
     def text(self) -> str:
@@ -127,12 +129,12 @@ class Explanation(Explained):
     @property
     def words(self) -> NDArray[np.intp]:
         """(L, 2) start and end of every word, known or not."""
-        return self.documents.words[self.documents.words_of[self.index]]
+        return self.documents.words[self.documents.own[self.index].words]
 
     @property
     def names(self) -> Sequence[str]:
         """The distinct tokens, in order of first occurrence."""
-        return self.documents.names[self._own]
+        return self.documents.names[self.documents.own[self.index].tokens]
 
     @property
     def sink(self) -> float:
@@ -140,16 +142,10 @@ class Explanation(Explained):
         documents = self.documents
         return documents.sink_attention(self.index) * float(documents.sink_values[self.prediction.explained])
 
-    @property
-    def _own(self) -> slice:
-        """Its tokens among those of all documents."""
-        return self.documents.tokens_of[self.index]
-
     @functools.cached_property
     def tokens(self) -> TokenUses:
         """Every occurrence of a known token, in text order."""
-        own = self.documents.uses_of[self.index]
-        return TokenUses(self.documents, own)
+        return TokenUses(self.documents, self.documents.own[self.index].uses)
 
     @functools.cached_property
     def _votes(self) -> Sequence[Votes]:
@@ -158,22 +154,26 @@ class Explanation(Explained):
         return Later(1, lambda: [documents.votes(text)])
 
     @functools.cached_property
-    def _sets(self) -> tuple[ProvedSet, ProvedSet]:
-        return self.documents.sets(self.index) or super()._sets
+    def _sets(self) -> Proved:
+        return self.documents.proved(self.index) or super()._sets
 
     @functools.cached_property
     def _phrase(self) -> Phrase:
-        return self.documents.phrase(self.index, self._votes[0])
+        """The words and the n-grams on them."""
+        documents, (words, uses, tokens) = self.documents, self.documents.own[self.index]
+        first, token = documents.first[uses] - words.start, documents.token[uses] - tokens.start
+        length, size = words.stop - words.start, documents.size[uses]
+        return Phrase(length, first, size, token, self._votes[0], documents.counts)
 
     @functools.cached_property
     def sufficient(self) -> FormalSet:
         """The fewest tokens that fix the label: whatever other tokens are deleted, it stays."""
-        return self._set("tokens", _token_items, self._sets[0])
+        return self._set("tokens", _token_items, self._sets.kept)
 
     @functools.cached_property
     def flip(self) -> FormalSet:
         """The fewest tokens whose deletion changes the label; empty, with status "none", if there are none."""
-        return self._set("tokens", _token_items, self._sets[1])
+        return self._set("tokens", _token_items, self._sets.gone)
 
     @functools.cached_property
     def sufficient_words(self) -> FormalSet:
@@ -195,10 +195,10 @@ class Explanation(Explained):
     @functools.cached_property
     def certificate(self) -> Certificate:
         """What is proved of this prediction."""
-        has_sink, tokens = self.documents.has_sink, self._own.stop - self._own.start
+        has_sink, own = self.documents.has_sink, self.documents.own[self.index].tokens
+        tokens = own.stop - own.start
         silent = "" if tokens else said("no token, sink" if has_sink else "no token", {})
-        margins = self.documents.margins(self.index)
-        return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent, margins)
+        return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent)
 
     def to_dict(self, words: bool = True) -> dict[str, Any]:
         """Everything, as plain data for JSON; without the sets of words, which take longest, if they are not wanted."""
@@ -217,16 +217,17 @@ class Explanation(Explained):
 
 
 def _token_items(documents: Documents, text: int, tokens: Sequence[int]) -> Iterator[FormalItem]:
-    own, first = documents.uses_of[text], documents.tokens_of[text].start
-    token, start, end = documents.token[own], documents.uses.start[own], documents.uses.end[own]
+    _, uses, own = documents.own[text]
+    token, start, end = documents.token[uses], documents.uses.start[uses], documents.uses.end[uses]
     for t in tokens:
-        places = (token == first + t).nonzero()[0]
+        places = (token == own.start + t).nonzero()[0]
         spans = tuple(zip(start[places].tolist(), end[places].tolist(), strict=True))
-        yield FormalItem(documents.names[first + t], *spans[0], spans, float(documents.contributions[first + t]))
+        contribution = float(documents.told.contribution[own.start + t])
+        yield FormalItem(documents.names[own.start + t], *spans[0], spans, contribution)
 
 
 def _word_items(documents: Documents, text: int, positions: Sequence[int]) -> Iterator[FormalItem]:
-    words, touching = documents.words[documents.words_of[text]], documents.touching(text)
+    words, touching = documents.words[documents.own[text].words], documents.touching(text)
     for word in positions:
         start, end = words[word].tolist()
         yield FormalItem(documents.texts[text][start:end], start, end, ((start, end),), float(touching[word]))

@@ -14,10 +14,10 @@ What is computed of one document does not depend on the others, to the bit.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .votes import BoolArray, FloatArray, IntArray
 
@@ -78,31 +78,38 @@ def answers(
     # as a share of the support; 1 where the support is too little
     needed = against / np.maximum(np.maximum(support, against), LEAST)
 
-    order = _by_vote(log_weight, margin, votes, owner)
+    supporters = (votes > 0.0).nonzero()[0]
+    size = log_weight[supporters] + np.log(margin[supporters])  # the numbers by which one document alone is sorted
+    order = supporters[_descending(size, owner[supporters])]
     whose = owner[order]
     running = np.zeros(len(order) + 1)
     (pro[order] / support[whose]).cumsum(out=running[1:])
     bounds = whose.searchsorted(np.arange(len(starts) + 1))
     begin, end = bounds[:-1], bounds[1:]
-    (kept, gone), apart = _crossing(running, np.array([running[begin] + needed, running[end] - needed]))
-    kept -= begin
-    gone -= begin
-    clear = (needed > CLOSE) & (needed < 1.0 - CLOSE) & (weights.breadth < FAR) & apart[0] & apart[1]
+    # where it first reaches each level, and whether it stays clear of it there and one step before
+    level = np.array([running[begin] + needed, running[end] - needed])
+    at = np.minimum(running.searchsorted(level), len(running) - 1)
+    apart = ((running[at] - level > CLOSE) & (level - running[at - 1] > CLOSE)).all(axis=0)
+    kept, gone = at - begin
+    clear = (needed > CLOSE) & (needed < 1.0 - CLOSE) & (weights.breadth < FAR) & apart
     clear &= sizes * (max(len(starts), TOGETHER) * EPSILON) < CLOSE / 4
     clear &= (weights.of_sink > 0.0) | (gone < sizes)
 
     rank = np.full(len(votes), len(votes))  # among the supporters of the document; the others come after all
     rank[order] = np.arange(len(order)) - begin[whose]
-    means = _Means(weights, votes, sink, starts)
-    least, after = _least(means, margin, rank < kept[owner]), means.of(rank >= gone[owner])
+
+    def mean(keep: BoolArray) -> FloatArray:
+        """Margins of sub-documents."""
+        total = np.add.reduceat(weights.of_tokens * keep, starts)
+        total += weights.of_sink
+        np.maximum(total, LEAST, out=total)  # where nothing is left
+        mean: FloatArray = np.add.reduceat(votes * keep, starts)
+        mean += sink
+        mean /= total
+        return mean
+
+    least, after = _least(mean, margin, owner, rank < kept[owner]), mean(rank >= gone[owner])
     return Answers(order, begin, kept, gone, least, after, clear)
-
-
-def _by_vote(log_weight: FloatArray, margin: FloatArray, votes: FloatArray, owner: IntArray) -> IntArray:
-    """The supporters by document, largest vote first; sorted by the same numbers as in one document alone."""
-    supporters = (votes > 0.0).nonzero()[0]
-    size = log_weight[supporters] + np.log(margin[supporters])
-    return supporters[_descending(size, owner[supporters])]
 
 
 def _descending(size: FloatArray, owner: IntArray) -> IntArray:
@@ -118,7 +125,9 @@ def _descending(size: FloatArray, owner: IntArray) -> IntArray:
     if not owners:
         return np.asarray((-size).argsort(kind="stable"))
     digits = 63 - owners - places
-    packed = _rising(0.0 - size) >> (64 - digits)
+    bits = (0.0 - size).view(np.int64)
+    bits ^= (bits >> 63) & (2**63 - 1)  # integers in the order of the numbers: of negative ones all but the sign turned
+    packed = bits >> (64 - digits)
     packed += owner * 2**digits + 2 ** (digits - 1)
     packed <<= places
     packed |= np.arange(len(size))
@@ -130,47 +139,16 @@ def _descending(size: FloatArray, owner: IntArray) -> IntArray:
     return order
 
 
-def _rising(x: FloatArray) -> NDArray[np.int64]:
-    """Integers in the order of the numbers: their own bits, those after the sign turned where it is negative."""
-    bits = x.view(np.int64)
-    return bits ^ ((bits >> 63) & (2**63 - 1))
-
-
-def _crossing(running: FloatArray, level: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Where the running sum first reaches each level, and whether it stays clear of it there and one step before."""
-    at = np.minimum(running.searchsorted(level), len(running) - 1)
-    return at, (running[at] - level > CLOSE) & (level - running[at - 1] > CLOSE)
-
-
-@dataclass(frozen=True, eq=False)
-class _Means:
-    """Margins of sub-documents."""
-
-    weights: Weights
-    votes: FloatArray
-    sink: FloatArray
-    starts: IntArray
-
-    def of(self, keep: BoolArray) -> FloatArray:
-        total = np.add.reduceat(self.weights.of_tokens * keep, self.starts)
-        total += self.weights.of_sink
-        np.maximum(total, LEAST, out=total)  # where nothing is left
-        mean: FloatArray = np.add.reduceat(self.votes * keep, self.starts)
-        mean += self.sink
-        mean /= total
-        return mean
-
-
-def _least(means: _Means, margin: FloatArray, held: BoolArray) -> FloatArray:
+def _least(mean: Callable[[BoolArray], FloatArray], margin: FloatArray, owner: IntArray, held: BoolArray) -> FloatArray:
     """The least mean of the held tokens, the sink and any others."""
     keep = held | (margin < 0.0)
-    least = means.of(keep)
+    least = mean(keep)
     while True:
-        lower = held | (margin < least[means.weights.owner])
+        lower = held | (margin < least[owner])
         if not (lower != keep).any():
             return least
         keep = lower
-        following = means.of(keep)
+        following = mean(keep)
         if not (following < least).any():
             return least
         np.minimum(least, following, out=least)

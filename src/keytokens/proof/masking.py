@@ -8,10 +8,10 @@ opponent's least sum for each run length. Keeping a word takes the entry "run 0"
 free does not. A vector that another one with the same k exceeds in every entry is dropped. For n <= 2 a front at word
 i has at most i + 1 vectors.
 
-The search for at most K words is cut by *responses*. Let the opponent mask from here on the words of a fixed set M, as
+The search for at most K words is cut by a *response*. Let the opponent mask from here on the words of a fixed set M, as
 far as they are not kept. The sum that results is known, and q more kept words raise it by at most the q largest of d_j,
-the supporting n-grams whose last word in M is j. If even that loses, the vector is dropped. Two responses: mask
-nothing, and the best mask against no kept words at all.
+the supporting n-grams whose last word in M is j. If even that loses, the vector is dropped. M is the best mask against
+no kept words at all. A word without supporting n-grams need not be kept: no opponent gains by masking it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from operator import add, ge, itemgetter
 
 import numpy as np
 
-from .program import RunLengthProgram, stayed
+from .program import RunLengthProgram, flags, over, stayed
 from .votes import BoolArray, FloatArray
 
 CELLS = 4_000_000  # largest table of sums (32 MB); beyond it prices give bounds
@@ -84,11 +84,6 @@ def _masks_from(program: RunLengthProgram, least: int, most: int, spared: Sequen
     return Search(None, most + 1, True, tight)
 
 
-def least_sum(program: RunLengthProgram, kept: Sequence[bool]) -> float:
-    """Least sum over all masks that spare the words `kept`."""
-    return min(program.walked([math.inf if stays else 0.0 for stays in kept])[-1])
-
-
 def priced_masks(program: RunLengthProgram) -> Search:
     """Bounds for texts too long for the table: a price per masked word instead of a count.
 
@@ -129,17 +124,18 @@ def fewest_kept_words(program: RunLengthProgram, most: int) -> Search:
     Where the label wins ties and an empty document has no score, the kept words must spell a known n-gram by
     themselves; otherwise a set that wins spells one anyway.
     """
-    best_mask = program.changed([program.walked([0.0] * program.length)])
-    responses = [_Response.of(program, mask, most) for mask in (best_mask, ())]
-    fronts: Fronts = {(0, DONE if program.strict or program.may_empty else 0): [(program.start, None)]}
+    must_spell = not (program.strict or program.may_empty)
+    helps = np.where(must_spell, 1.0, program.vote > 0)
+    useful = over(helps, program.first, program.size, program.length) > 0
+    masked = flags(program.changed([program.walked([0.0] * program.length)]), program.length)
+    ahead, raised = _ahead(program, masked.tolist()), _raised(program, masked, most)
+    fronts: Fronts = {(0, 0 if must_spell else DONE): [(program.start, None)]}
     work = 0
-    for i in range(program.length):
+    for i, limit in enumerate(np.where(useful, most, 0).tolist()):
         work += sum(map(len, fronts.values()))
         if work > VECTORS:
             return Search(None, 0, False)
-        fronts = _extended(fronts, program, i, most)
-        for one in responses:
-            fronts = _hopeful(fronts, program, one.ahead[i + 1], one.raised[i + 1], most)
+        fronts = _hopeful(_extended(fronts, program, i, limit), program, ahead[i + 1], raised[i + 1])
         fronts = {key: _undominated(vectors) for key, vectors in fronts.items()}
     words = _smallest(fronts, program)
     return Search(words, most + 1 if words is None else len(words), True)
@@ -150,13 +146,13 @@ def _spelled(program: RunLengthProgram, run: int, i: int) -> int:
     return DONE if run == DONE or program.known[i, run] else min(run + 1, program.runs - 1)
 
 
-def _extended(fronts: Fronts, program: RunLengthProgram, i: int, most: int) -> Fronts:
-    """The fronts one word further: word i is kept, or free for the opponent to mask."""
+def _extended(fronts: Fronts, program: RunLengthProgram, i: int, limit: int) -> Fronts:
+    """The fronts one word further: word i is kept, up to `limit` kept words, or free for the opponent to mask."""
     new: Fronts = {}
     row = program.rows[i]
     for (k, run), vectors in fronts.items():
         free = new.setdefault((k, DONE if run == DONE else 0), [])
-        kept = new.setdefault((k + 1, _spelled(program, run, i)), []) if k < most else None
+        kept = new.setdefault((k + 1, _spelled(program, run, i)), []) if k < limit else None
         for sums, words in vectors:
             after = stayed(sums, row)
             if kept is not None:
@@ -165,11 +161,11 @@ def _extended(fronts: Fronts, program: RunLengthProgram, i: int, most: int) -> F
     return new
 
 
-def _hopeful(fronts: Fronts, program: RunLengthProgram, ahead: list[float], raised: list[float], most: int) -> Fronts:
-    """The vectors that do not lose to this response."""
+def _hopeful(fronts: Fronts, program: RunLengthProgram, ahead: list[float], raised: list[float]) -> Fronts:
+    """The vectors that do not lose to the response."""
     out: Fronts = {}
     for key, vectors in fronts.items():
-        rest = raised[most - key[0]]
+        rest = raised[-1 - key[0]]  # what the words that may still be kept add to it
         if program.strict:
             alive = [v for v in vectors if min(map(add, v[0], ahead)) + rest > program.slack]
         else:
@@ -192,21 +188,8 @@ def _undominated(vectors: list[Vector]) -> list[Vector]:
     return front
 
 
-@dataclass(frozen=True, eq=False)
-class _Response:
-    """What the opponent gets by masking a fixed set of words from word i on."""
-
-    ahead: list[list[float]]  # [i][r]: sum of the words from i on when the run before them is r
-    raised: list[list[float]]  # [i][q]: the most that q kept words from i on add to it
-
-    @classmethod
-    def of(cls, program: RunLengthProgram, mask: tuple[int, ...], most: int) -> _Response:
-        masked = np.zeros(program.length, dtype=bool)
-        masked[list(mask)] = True
-        return cls(_ahead(program, masked.tolist()), _raised(_revived(program, masked), most))
-
-
 def _ahead(program: RunLengthProgram, masked: list[bool]) -> list[list[float]]:
+    """[i][r]: the sum of the words from i on when the run before them is r and the opponent masks these words."""
     n = program.runs
     ahead = [[0.0] * n]
     for row, gone in zip(reversed(program.rows), reversed(masked), strict=True):
@@ -218,18 +201,17 @@ def _ahead(program: RunLengthProgram, masked: list[bool]) -> list[list[float]]:
     return ahead[::-1]
 
 
-def _revived(program: RunLengthProgram, masked: BoolArray) -> FloatArray:
-    """(L,) d_j: votes of the supporting n-grams whose last masked word is j; none of them is back before j is kept."""
+def _raised(program: RunLengthProgram, masked: BoolArray, most: int) -> list[list[float]]:
+    """[i][q]: the most that q kept words from i on add to the response's sum, the q largest of these gains.
+
+    d_j: votes of the supporting n-grams whose last masked word is j; none of them is back before j is kept.
+    """
     last = np.full(len(program.first), -1)
     for offset in range(program.runs):
         word = program.first + np.minimum(offset, program.size - 1)
         last = np.where(masked[word], word, last)
     counts = (last >= 0) & (program.vote > 0)
-    return np.bincount(last[counts], weights=program.vote[counts], minlength=program.length).astype(np.float64)
-
-
-def _raised(gains: FloatArray, most: int) -> list[list[float]]:
-    """[i][q]: sum of the q largest entries from i on."""
+    gains = np.bincount(last[counts], program.vote[counts], program.length)
     top: list[float] = []
     out = [[0.0] * (most + 1)]
     for gain in reversed(gains.tolist()):

@@ -110,7 +110,8 @@ def _fewest_removed(pair: Pair, occurrences: IntArray, counts: str) -> ProvedSet
     left[0] = pair.given
     choices = []
     for s, vote in zip(pair.order.tolist(), pair.support.tolist(), strict=True):
-        left, choice = _one_more(left, vote * _remaining(int(occurrences[s]), counts))
+        weight = weighting(counts)(np.arange(int(occurrences[s]), -1, -1))  # after 0, 1, ... deletions
+        left, choice = _one_more(left, vote * (weight / weight[0]))
         choices.append(choice)
     lost = np.flatnonzero(~beats(left[1:], pair.against, pair.strict)) + 1
     if not len(lost):
@@ -118,12 +119,6 @@ def _fewest_removed(pair: Pair, occurrences: IntArray, counts: str) -> ProvedSet
     m = int(lost[0])
     tight = near(float(left[m]), pair.against) or near(float(left[m - 1]), pair.against)
     return ProvedSet(_traced(choices, pair.order, m), m, "minimum", tight)
-
-
-def _remaining(count: int, counts: str) -> FloatArray:
-    """Share of the vote that is left after d = 0..count deletions."""
-    weight = weighting(counts)(np.arange(count, -1, -1))
-    return np.asarray(weight / weight[0])
 
 
 def _one_more(left: FloatArray, options: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -25,7 +25,7 @@ import numpy as np
 from ..base.errors import refusal
 from ..model.weighting import WEIGHTINGS, Weighting, weighting
 from .occurrences import recounted
-from .program import RunLengthProgram
+from .program import RunLengthProgram, flags, inside
 from .votes import ROUNDING, BoolArray, FloatArray, IntArray, Votes, label_of, log_abs, relative_votes
 
 
@@ -81,11 +81,6 @@ class Phrase:
         """(T,) phi of the occurrences."""
         return np.asarray(self.phi(self.occurrences), np.float64)
 
-    @cached_property
-    def last_step(self) -> FloatArray:
-        """(T,) what the last occurrence of each token adds."""
-        return self.weight - self.phi(self.occurrences - 1)
-
     @property
     def order(self) -> int:
         return int(self.size.max(initial=1))
@@ -100,17 +95,9 @@ class Phrase:
         """Each occurrence counts for itself: an additive weighting, or no token that votes occurs twice."""
         return self.phi.additive or not np.any((self.occurrences > 1) & (self.votes.margin[:, rival] != 0))
 
-    def inside(self, words: BoolArray) -> BoolArray:
-        """(O,) the occurrences all of whose words are in `words`."""
-        before = np.concatenate([[0], np.cumsum(words)])
-        inside: BoolArray = before[self.first + self.size] - before[self.first] == self.size
-        return inside
-
     def left_by(self, mask: tuple[int, ...]) -> tuple[BoolArray, IntArray]:
         """(O,) the occurrences that survive a mask; (T,) how many of each token do."""
-        words = np.ones(self.length, dtype=bool)
-        words[list(mask)] = False
-        survives = self.inside(words)
+        survives = inside(~flags(mask, self.length), self.first, self.size)
         return survives, np.bincount(self.token[survives], minlength=self.votes.tokens)
 
     def label_after(self, mask: tuple[int, ...]) -> int | None:
@@ -167,7 +154,7 @@ def _straight(phrase: Phrase, rival: int, shares: FloatArray, below: float) -> R
     h = phrase.against(rival)
     h, sink = h[:-1], float(h[-1])
     shared = h * below > 0
-    slope = phrase.last_step / phrase.weight
+    slope = (phrase.weight - phrase.phi(phrase.occurrences - 1)) / phrase.weight  # what the last occurrence adds
     never_lost = np.where(shared, 0.0, h * (1.0 - phrase.occurrences * slope)).sum()
     vote = np.where(shared[phrase.token], shares, slope[phrase.token]) * h[phrase.token]
     against = -float(h[h < 0].sum()) + max(-sink, 0.0)
@@ -194,7 +181,7 @@ def protected(phrase: Phrase, rival: int, program: RunLengthProgram, kept: BoolA
     concave again.
     """
     h = phrase.against(rival)[:-1]
-    sure = phrase.inside(kept)
+    sure = inside(kept, phrase.first, phrase.size)
     c, q = phrase.occurrences, np.bincount(phrase.token[sure], minlength=len(h))
     part = phrase.phi(q) / phrase.weight
     concerned = (h > 0) & (q > 0)

@@ -78,10 +78,7 @@ class RunLengthProgram:
 
     def survives(self, words: Sequence[int]) -> bool:
         """Whether some known n-gram has none of these words."""
-        gone = np.zeros(self.length, dtype=bool)
-        gone[list(words)] = True
-        before = np.concatenate([[0], np.cumsum(gone)])
-        return bool(np.any(before[self.first + self.size] == before[self.first]))
+        return bool(inside(~flags(words, self.length), self.first, self.size).any())
 
     def walked(self, change: Sequence[float]) -> list[list[float]]:
         """(L + 1, n) least sum of the first i words, by the run that ends there."""
@@ -131,6 +128,29 @@ class RunLengthProgram:
                 here, row = tables[m][i], self.rows[i]
                 run = n - 1 if here[n - 1] + row[n - 1] <= here[n - 2] + row[n - 2] else n - 2
         return tuple(reversed(words))
+
+
+def flags(words: Sequence[int], length: int) -> BoolArray:
+    """(L,) whether a word is among these."""
+    found = np.zeros(length, dtype=bool)
+    found[list(words)] = True
+    return found
+
+
+def inside(words: BoolArray, first: IntArray, size: IntArray) -> BoolArray:
+    """(O,) the n-grams all of whose words are flagged."""
+    before = np.concatenate([[0], np.cumsum(words)])
+    found: BoolArray = before[first + size] - before[first] == size
+    return found
+
+
+def over(amount: FloatArray, first: IntArray, size: IntArray, length: int) -> FloatArray:
+    """For each of `length` words the sum of an amount that each n-gram has, over those that cover it."""
+    total = np.zeros(length)
+    for offset in range(int(size.max(initial=0))):
+        inside = size > offset
+        total += np.bincount(first[inside] + offset, amount[inside], length)
+    return total
 
 
 def stayed(sums: Sequence[float], row: Sequence[float]) -> list[float]:

@@ -75,37 +75,23 @@ class Items:
     log_weight: FloatArray
     value: FloatArray
     sink: bool
+    breadth: float  # how far apart the log weights are: see `LEVEL` and `NARROW`
+    weight: FloatArray  # relative to the heaviest item: for narrow documents, where none is lost
 
     @classmethod
     def of(cls, votes: Votes, rival: int) -> Items:
         """The items of a document, made once: every range begins with them."""
         made: dict[int, Items] = votes.__dict__.setdefault("_items", {})
         if rival not in made:
-            whole = votes.with_sink
-            made[rival] = cls(whole.log_weight, whole.margin[:, rival], votes.has_sink)
+            log_weight, margin = votes.with_sink
+            top = float(log_weight.max())
+            breadth, weight = top - float(log_weight.min()), np.exp(log_weight - top)
+            made[rival] = cls(log_weight, margin[:, rival], votes.has_sink, breadth, weight)
         return made[rival]
-
-    @cached_property
-    def breadth(self) -> float:
-        """How far apart the log weights are: see `LEVEL` and `NARROW`."""
-        return float(self.log_weight.max()) - float(self.log_weight.min())
-
-    @cached_property
-    def weight(self) -> FloatArray:
-        """Weights relative to the heaviest item: for narrow documents, where none is lost."""
-        return np.asarray(np.exp(self.log_weight - self.log_weight.max()))
 
     @cached_property
     def whole(self) -> Mean:
         return self.mean(np.ones(len(self.value), dtype=bool))
-
-    def held(self, kept: Sequence[int] | IntArray) -> BoolArray:
-        """Mask of what is never deleted: the tokens `kept` and the sink."""
-        held = np.zeros(len(self.value), dtype=bool)
-        held[np.asarray(kept, dtype=np.intp)] = True
-        if self.sink:
-            held[-1] = True
-        return held
 
     def mean(self, keep: BoolArray) -> Mean:
         """Weighted mean of the items kept, around the value of the heaviest one."""
@@ -130,14 +116,9 @@ class Items:
         keep[gone] = False
         return self.mean(keep)
 
-    def gap(self, mean: Mean) -> FloatArray:
-        """mean - m_s, exact where an item has the value the mean is centred on."""
-        gap: FloatArray = (mean.centre - self.value) + mean.offset
-        return gap
-
     def harm(self, mean: Mean) -> FloatArray:
         """Numbers with the signs and the order of W_s (mean - m_s); in a wide document sign times shifted log size."""
-        gap = self.gap(mean)
+        gap = (mean.centre - self.value) + mean.offset  # exact where an item has the value the mean is centred on
         if self.breadth < NARROW:
             harm: FloatArray = self.weight * gap
             return harm
@@ -174,18 +155,26 @@ def range_keeping(votes: Votes, kept: Sequence[int] | IntArray) -> FloatArray:
     >>> range_keeping(Votes.of([0.0] * 3, [[0, 1], [0, 3], [0, -3]], label=1), [0]).tolist()
     [[-1.0, 2.0]]
     """
-    return np.stack([least_keeping(votes, kept), _extremes_keeping(votes, kept, 1.0)], axis=1)
+    columns, held = _holding(votes, kept)
+    return np.array([[-_highest(items, held, -1.0), _highest(items, held, 1.0)] for items in columns])
 
 
 def least_keeping(votes: Votes, kept: Sequence[int] | IntArray) -> FloatArray:
     """(R,) the least margin over each rival, over all sub-documents that contain the tokens `kept`."""
-    return -_extremes_keeping(votes, kept, -1.0)
+    columns, held = _holding(votes, kept)
+    return np.array([-_highest(items, held, -1.0) for items in columns])
 
 
-def _extremes_keeping(votes: Votes, kept: Sequence[int] | IntArray, sign: float) -> FloatArray:
-    _check_kept(votes, kept)
+def _holding(votes: Votes, kept: Sequence[int] | IntArray) -> tuple[list[Items], BoolArray]:
+    """The items against each rival, and a mask of those that are never deleted: the tokens `kept` and the sink."""
+    if len(kept) == 0 and not votes.has_sink:
+        raise refusal("certificate", "kept", "hold at least one token when there is no sink", kept)
     columns = [Items.of(votes, r) for r in range(len(votes.rivals))]
-    return np.array([_highest(items, items.held(kept), sign) for items in columns])
+    held = np.zeros(len(columns[0].value), dtype=bool)
+    held[np.asarray(kept, dtype=np.intp)] = True
+    if votes.has_sink:
+        held[-1] = True
+    return columns, held
 
 
 def _highest(items: Items, held: BoolArray, sign: float) -> float:
@@ -237,7 +226,11 @@ def ranges_deleting(votes: Votes, sizes: Sequence[int]) -> FloatArray:
     """
     if list(sizes) != sorted(sizes):
         raise refusal("ranges_deleting", "sizes", "not decrease", list(sizes), "sort them")
-    allowed = [_allowed(votes, m) for m in sizes]
+    if len(sizes) and sizes[0] < 0:
+        raise refusal("ranges_deleting", "m", "not be negative", sizes[0])
+    if votes.tokens == 0 and not votes.has_sink:
+        raise refusal("ranges_deleting", "votes", "have a token or a sink", "an empty document")
+    allowed = [min(m, votes.tokens if votes.has_sink else votes.tokens - 1) for m in sizes]
     ends = np.empty((len(sizes), len(votes.rivals), 2))
     for r in range(len(votes.rivals)):
         items = Items.of(votes, r)
@@ -288,14 +281,6 @@ def _climb(items: Items, m: int, sign: float, mean: Mean) -> Mean:
         mean = following
 
 
-def _allowed(votes: Votes, m: int) -> int:
-    if m < 0:
-        raise refusal("ranges_deleting", "m", "not be negative", m)
-    if votes.tokens == 0 and not votes.has_sink:
-        raise refusal("ranges_deleting", "votes", "have a token or a sink", "an empty document")
-    return min(m, votes.tokens if votes.has_sink else votes.tokens - 1)
-
-
 @dataclass(frozen=True, eq=False)
 class Drop:
     """What forgetting everything outside K does: f - f_K = delta (f_rest - f_K), a sink counted inside K."""
@@ -312,9 +297,8 @@ def drop(votes: Votes, kept: Sequence[int] | IntArray) -> Drop:
     A sub-document has attention delta' <= delta outside K, and f' - f_K = delta' (f_rest' - f_K) with f_rest' between
     the least and the greatest value outside K.
     """
-    _check_kept(votes, kept)
-    columns = [Items.of(votes, r) for r in range(len(votes.rivals))]
-    held, log_weight = columns[0].held(kept), columns[0].log_weight
+    columns, held = _holding(votes, kept)
+    log_weight = columns[0].log_weight
     delta = math.exp(min(0.0, _log_sum(log_weight[~held]) - _log_sum(log_weight)))
     whole = np.array([one.whole.value for one in columns])
     alone = np.array([one.mean(held).value for one in columns])
@@ -384,8 +368,3 @@ def _above(votes: Votes, theta: float) -> Votes:
         raise refusal("guarantee", "theta", "lie strictly between 0 and 1", theta)
     shift = math.log(theta) - math.log1p(-theta)
     return replace(votes, margin=votes.margin - shift, sink_margin=votes.sink_margin - shift, strict=np.array([True]))
-
-
-def _check_kept(votes: Votes, kept: Sequence[int] | IntArray) -> None:
-    if len(kept) == 0 and not votes.has_sink:
-        raise refusal("certificate", "kept", "hold at least one token when there is no sink", kept)

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import linprog
 
-from .votes import ROUNDING, BoolArray, FloatArray, IntArray, Pair, Votes, beats, fewest_deleted, fewest_kept, label_of
+from .votes import ROUNDING, BoolArray, FloatArray, Pair, Votes, beats, fewest_deleted, fewest_kept, label_of
 
 LP_TOLERANCE = 1e-6  # the solver's own; a bound is rounded up only beyond it
 
@@ -223,9 +223,15 @@ def sufficient(votes: Votes) -> ProvedSet:
     """
     if votes.tokens == 0 and not votes.has_sink:
         return NOTHING
-    if len(votes.rivals) == 1:
-        return _sufficient_two(votes.pairs[0])
-    return _cover(votes.pairs, 0 if votes.has_sink else 1)
+    if len(votes.rivals) > 1:
+        return _cover(votes.pairs, 0 if votes.has_sink else 1)
+    (pair,) = votes.pairs
+    # the document itself wins with all its supporters; where rounding denies it, they are the answer to rounding
+    k, tight = fewest_kept(pair) or (len(pair.order), True)
+    chosen = pair.order[:k]
+    if k == 0 and not pair.may_empty:  # nobody opposes: any one token will do, the most decisive one is shown
+        k, chosen = 1, (pair.order[:1] if len(pair.order) else np.zeros(1, dtype=np.intp))
+    return ProvedSet(tuple(chosen.tolist()), k, "minimum", tight)
 
 
 def flip(votes: Votes) -> ProvedSet:
@@ -257,22 +263,9 @@ def flip(votes: Votes) -> ProvedSet:
     m, pair, _ = min(answers, key=lambda answer: answer[0])
     tight = any(hangs for size, _, hangs in answers if size <= m + 1)
     deleted = pair.order[:m]
-    return ProvedSet(tuple(deleted.tolist()), m, "minimum", tight, _label_without(votes, deleted))
-
-
-def _label_without(votes: Votes, deleted: IntArray) -> int:
-    """Class of the rest, which the label is known to have lost: with one rival it is that rival."""
+    # the label is known to have lost: with one rival, to that rival
     if len(votes.rivals) == 1:
-        return int(votes.rivals[0])
-    return label_of(votes.take(np.delete(np.arange(votes.tokens), deleted)))
-
-
-def _sufficient_two(pair: Pair) -> ProvedSet:
-    found = fewest_kept(pair)
-    # the document itself wins with all its supporters; where rounding denies it, they are the answer to rounding
-    k, tight = found if found is not None else (len(pair.order), True)
-    if k == 0 and not pair.may_empty:  # nobody opposes: any one token will do, the most decisive one is shown
-        k, chosen = 1, (pair.order[:1] if len(pair.order) else np.zeros(1, dtype=np.intp))
+        after = int(votes.rivals[0])
     else:
-        chosen = pair.order[:k]
-    return ProvedSet(tuple(chosen.tolist()), k, "minimum", tight)
+        after = label_of(votes.take(np.delete(np.arange(votes.tokens), deleted)))
+    return ProvedSet(tuple(deleted.tolist()), m, "minimum", tight, after)

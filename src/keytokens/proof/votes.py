@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,13 +44,6 @@ class Pair:
     strict: bool  # the label must have more than N, not merely as much
     may_empty: bool  # every token may be deleted: with a sink the empty document has a score
     tokens: int
-
-
-class Voters(NamedTuple):
-    """The tokens and, last, the sink where there is one."""
-
-    log_weight: FloatArray  # (I,)
-    margin: FloatArray  # (I, R)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,20 +137,37 @@ class Votes:
         return self.sink_log_weight > -math.inf
 
     @cached_property
-    def with_sink(self) -> Voters:
-        """The tokens and, last, the sink where there is one."""
+    def with_sink(self) -> tuple[FloatArray, FloatArray]:
+        """Log weights and margins of the tokens and, last, of the sink where there is one."""
         if not self.has_sink:
-            return Voters(self.log_weight, self.margin)
+            return self.log_weight, self.margin
         log_weight = np.empty(self.tokens + 1)
         log_weight[:-1], log_weight[-1] = self.log_weight, self.sink_log_weight
         margin = np.empty((self.tokens + 1, len(self.rivals)), order="F")
         margin[:-1], margin[-1] = self.margin, self.sink_margin
-        return Voters(log_weight, margin)
+        return log_weight, margin
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """The label against each rival."""
-        return tuple(_pair(self, r) for r in range(len(self.rivals)))
+        return tuple(map(self._pair, range(len(self.rivals))))
+
+    def _pair(self, rival: int) -> Pair:
+        """The votes against the rival in column `rival`, scaled so that any logits are safe.
+
+        Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the
+        opposition*: sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose
+        the opponent of the pair (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
+        """
+        log_weight, margins = self.with_sink
+        margin = margins[:, rival]
+        size = log_weight + log_abs(margin)
+        h = relative_votes(log_weight, margin, size)
+        against = -math.fsum(h[h < 0].tolist())
+        given = max(float(h[-1]), 0.0) if self.has_sink else 0.0
+        supporters = (h[: self.tokens] > 0).nonzero()[0]
+        order = supporters[(-size[supporters]).argsort(kind="stable")]
+        return Pair(order, h[order], given, against, bool(self.strict[rival]), self.has_sink, self.tokens)
 
     def take(self, tokens: Any) -> Votes:
         """The sub-document of the given tokens (indices or a mask); the sink stays."""
@@ -191,24 +201,6 @@ def log_abs(x: FloatArray) -> FloatArray:
         return np.asarray(np.log(size))
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(size))
-
-
-def _pair(votes: Votes, rival: int) -> Pair:
-    """The votes against the rival in column `rival`, scaled so that any logits are safe.
-
-    Only supporters are ever deleted in a worst case, so what matters is each supporter *relative to the opposition*:
-    sizes are taken in the log domain and divided by the largest opponent. Softmax weights would lose the opponent of
-    the pair (a, b) = (0, 1), (-800, -1), which decides as soon as the first token is gone.
-    """
-    log_weight, margins = votes.with_sink
-    margin = margins[:, rival]
-    size = log_weight + log_abs(margin)
-    h = relative_votes(log_weight, margin, size)
-    against = -math.fsum(h[h < 0].tolist())
-    given = max(float(h[-1]), 0.0) if votes.has_sink else 0.0
-    supporters = (h[: votes.tokens] > 0).nonzero()[0]
-    order = supporters[(-size[supporters]).argsort(kind="stable")]
-    return Pair(order, h[order], given, against, bool(votes.strict[rival]), votes.has_sink, votes.tokens)
 
 
 def relative_votes(log_weight: FloatArray, margin: FloatArray, size: FloatArray) -> FloatArray:
@@ -253,9 +245,9 @@ def label_of(votes: Votes) -> int:
     -----
     Each lead f_k - f_y is taken as sign and logarithm, so that no vote underflows.
     """
-    leads = [_lead(votes, r) for r in range(len(votes.rivals))]
     best, top = votes.label, (0, -math.inf)
-    for rival, lead in zip(votes.rivals.tolist(), leads, strict=True):
+    for column, rival in enumerate(votes.rivals.tolist()):
+        lead = _lead(votes, column)
         if _exceeds(lead, top) or (rival < best and not _exceeds(top, lead)):
             best, top = rival, lead
     return int(best)
@@ -294,12 +286,6 @@ def beats(support: Any, against: Any, strict: Any) -> Any:
     return np.where(strict, support - against > slack, support - against >= -slack)[()]
 
 
-def wins(pair: Pair, support: float) -> bool:
-    """Does this much support win? The rule of `beats` for one sum."""
-    slack = ROUNDING * pair.against
-    return support - pair.against > slack if pair.strict else support - pair.against >= -slack
-
-
 def near(support: float, against: float) -> bool:
     """The comparison hangs on rounding."""
     return against > 0 and abs(support - against) <= ROUNDING * against
@@ -308,19 +294,8 @@ def near(support: float, against: float) -> bool:
 def fewest_kept(pair: Pair) -> tuple[int, bool] | None:
     """First k for which the k largest supporters beat all opposition, and whether that hangs on rounding."""
     support = pair.support.tolist()
-
-    @cache
-    def total(k: int) -> float:
-        return math.fsum([pair.given, *support[:k]])
-
-    def enough(k: int) -> bool:
-        return wins(pair, total(k))
-
     guess = int(pair.support.cumsum().searchsorted(pair.against - pair.given)) + 1
-    k = _first(enough, guess, 0, len(support))
-    if not enough(k):
-        return None
-    return k, near(total(k), pair.against) or (k > 0 and near(total(k - 1), pair.against))
+    return _first(pair, lambda k: support[:k], True, guess, 0)
 
 
 def fewest_deleted(pair: Pair) -> tuple[int, bool] | None:
@@ -330,26 +305,33 @@ def fewest_deleted(pair: Pair) -> tuple[int, bool] | None:
     difference would be noise.
     """
     support = pair.support.tolist()
+    guess = len(support) - int(pair.support[::-1].cumsum().searchsorted(pair.against - pair.given))
+    found = _first(pair, lambda m: support[m:], False, guess, 1)
+    return None if found is not None and found[0] == pair.tokens and not pair.may_empty else found
+
+
+def _first(
+    pair: Pair, supporters: Callable[[int], list[float]], wins: bool, guess: int, low: int
+) -> tuple[int, bool] | None:
+    """First n from `low` on where the label wins, or loses, with `supporters(n)`, by steps from a good guess."""
+    slack = ROUNDING * pair.against
 
     @cache
-    def total(m: int) -> float:
-        return math.fsum([pair.given, *support[m:]])
+    def total(n: int) -> float:
+        return math.fsum([pair.given, *supporters(n)])
 
-    def loses(m: int) -> bool:
-        return not wins(pair, total(m))
+    def holds(n: int) -> bool:
+        lead = total(n) - pair.against  # the rule of `beats` for one sum
+        return (lead > slack if pair.strict else lead >= -slack) is wins
 
-    guess = len(support) - int(pair.support[::-1].cumsum().searchsorted(pair.against - pair.given))
-    m = _first(loses, guess, 1, len(support))
-    if m > len(support) or not loses(m) or (m == pair.tokens and not pair.may_empty):
+    high = len(pair.support)
+    if low > high:
         return None
-    return m, near(total(m), pair.against) or near(total(m - 1), pair.against)
-
-
-def _first(holds: Callable[[int], bool], guess: int, low: int, high: int) -> int:
-    """First n in low..high where a monotone condition holds (`high` if it never does), by steps from a good guess."""
     n = max(low, min(guess, high))
     while n > low and holds(n - 1):
         n -= 1
     while n < high and not holds(n):
         n += 1
-    return n
+    if not holds(n):
+        return None
+    return n, near(total(n), pair.against) or (n > 0 and near(total(n - 1), pair.against))

@@ -8,18 +8,18 @@ and a verified set, "minimum" where they meet. Where no set is found in a short 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
-from .masking import Search, fewest_kept_words, fewest_masks, least_sum, priced_masks
+from .masking import Search, fewest_kept_words, fewest_masks, priced_masks
 from .occurrences import flip_occurrences, sufficient_occurrences
 from .phrase import Phrase, equal_shares, full_votes, moved_shares, occurrences_of, optimistic, pessimistic, protected
-from .program import RunLengthProgram
+from .program import RunLengthProgram, flags, inside, over
 from .tokens import NOTHING, ProvedSet, Status
-from .votes import BoolArray
 
 STEPS = 1_000_000  # words read while a set is trimmed; beyond it a longer set is reported
 WIDEST = 1_000_000  # words times kept words: above it a search for the fewest kept words is not begun
@@ -96,20 +96,17 @@ def _between(phrase: Phrase, rival: int, most: int) -> Search:
         lower, tight = max(lower, found.lower), tight or found.tight
         if found.words is None:
             return Search(best, lower, found.complete and best is None, tight)
-        best = _shorter(best, _trimmed(phrase, found.words))
+        other = _trimmed(phrase, found.words)
+        if other is not None and (best is None or len(other) < len(best)):
+            best = other
         if best is not None and lower >= len(best):
             break
         shares = moved_shares(phrase, shares, found.words, rate=1.0 / (turn + 2))
     if best is None and phrase.length <= SHORT:
-        best = _first_of_all(phrase, most)
+        masks = (mask for size in range(1, most + 1) for mask in combinations(range(phrase.length), size))
+        best = next((mask for mask in masks if _changes(phrase, mask)), None)  # a change to any other label
         return Search(best, lower if best is None else len(best), best is None, tight)
     return Search(best, lower, False, tight)
-
-
-def _first_of_all(phrase: Phrase, most: int) -> tuple[int, ...] | None:
-    """The fewest words, at most `most`, whose masking changes the label to any other, by trying all masks."""
-    masks = (mask for size in range(1, most + 1) for mask in combinations(range(phrase.length), size))
-    return next((mask for mask in masks if _changes(phrase, mask)), None)
 
 
 def _changes(phrase: Phrase, mask: tuple[int, ...]) -> bool:
@@ -125,11 +122,6 @@ def _trimmed(phrase: Phrase, mask: tuple[int, ...] | None) -> tuple[int, ...] | 
         if rest and _changes(phrase, rest):
             mask = rest
     return mask
-
-
-def _shorter(one: tuple[int, ...] | None, other: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    found = [mask for mask in (one, other) if mask is not None]
-    return min(found, key=len) if found else None
 
 
 def sufficient_words(phrase: Phrase) -> ProvedSet:
@@ -163,7 +155,8 @@ def sufficient_words(phrase: Phrase) -> ProvedSet:
         if words is not None and len(words) < len(kept) and check.proves(words):
             kept = words
     lower = min(lower, len(kept))
-    status: Status = "minimum" if lower == len(kept) else ("subset-minimal" if check.exact and trimmed else "bounds")
+    otherwise: Status = "subset-minimal" if trimmed and all(check.local) else "bounds"
+    status: Status = "minimum" if lower == len(kept) else otherwise
     return ProvedSet(kept, lower, status, check.hangs(kept))
 
 
@@ -202,40 +195,32 @@ class _Check:
         rivals, shares = range(len(phrase.votes.rivals)), equal_shares(phrase)
         return cls(phrase, [pessimistic(phrase, r, shares) for r in rivals], [phrase.is_local(r) for r in rivals])
 
-    @property
-    def exact(self) -> bool:
-        return all(self.local)
-
     def least(self, words: tuple[int, ...]) -> list[float]:
         """Per rival, a sum that no masking of the other words undercuts."""
-        kept = self._mask(words)
-        flags = kept.tolist()
-        return [
-            least_sum(one if local else protected(self.phrase, r, one, kept), flags)
-            for r, (one, local) in enumerate(zip(self.programs, self.local, strict=True))
-        ]
+        kept = flags(words, self.phrase.length)
+        change, sums = np.where(kept, math.inf, 0.0).tolist(), []
+        for r, (one, local) in enumerate(zip(self.programs, self.local, strict=True)):
+            program = one if local else protected(self.phrase, r, one, kept)
+            sums.append(min(program.walked(change)[-1]))
+        return sums
 
     def proves(self, words: tuple[int, ...]) -> bool:
-        if not self.phrase.votes.has_sink and not self.phrase.inside(self._mask(words)).any():
+        kept = flags(words, self.phrase.length)
+        if not self.phrase.votes.has_sink and not inside(kept, self.phrase.first, self.phrase.size).any():
             return False
-        return not any(one.loses(total) for one, total in zip(self.programs, self.least(words), strict=True))
+        return not any(map(RunLengthProgram.loses, self.programs, self.least(words)))
 
     def hangs(self, words: tuple[int, ...]) -> bool:
         """A sum around this set is a tie to rounding (in long texts only the set itself is looked at)."""
-        short = len(words) * self.phrase.length <= STEPS // 10
-        around = [words, *(tuple(w for w in words if w != gone) for gone in words if short)]
-        return any(
-            one.near(total) for one_set in around for one, total in zip(self.programs, self.least(one_set), strict=True)
-        )
+        around = [words]
+        if len(words) * self.phrase.length <= STEPS // 10:
+            around += [tuple(w for w in words if w != gone) for gone in words]
+        return any(any(map(RunLengthProgram.near, self.programs, sums)) for sums in map(self.least, around))
 
     def trimmed(self, words: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
         """Without the words it does not need, those that carry least tried first; and whether all were tried."""
-        carried = np.zeros(self.phrase.length)
-        for one in self.programs:
-            share = np.maximum(one.vote, 0.0)
-            for offset in range(one.runs):
-                inside = one.size > offset
-                np.add.at(carried, one.first[inside] + offset, share[inside])
+        supporting = np.sum([np.maximum(one.vote, 0.0) for one in self.programs], axis=0)
+        carried = over(supporting, self.phrase.first, self.phrase.size, self.phrase.length)
         tried = sorted(words, key=lambda w: carried[w])[: max(1, STEPS // max(1, self.phrase.length))]
         complete = len(tried) == len(words)
         for word in tried:
@@ -243,11 +228,6 @@ class _Check:
             if self.proves(rest):
                 words = rest
         return words, complete
-
-    def _mask(self, words: tuple[int, ...]) -> BoolArray:
-        kept = np.zeros(self.phrase.length, dtype=bool)
-        kept[list(words)] = True
-        return kept
 
 
 def _from_occurrences(phrase: Phrase, found: ProvedSet) -> ProvedSet:

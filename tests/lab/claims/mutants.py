@@ -148,8 +148,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "keytokens.model.attention": (("scores", "evaluate"), ("kt.two-scalars", "kt.contributions")),
     "keytokens.model.embeddings": (("embed",), ("kt.two-scalars",)),
     "keytokens.lab.problems.embeddings": (("pull_back",), ("kt.two-scalars",)),
-    "keytokens.proof.tokens": (("_sufficient_two",), ("kt.sufficient",)),
-    "keytokens.proof.votes": (("_pair",), ("kt.sufficient", "kt.flip", "kt.flip-words")),
+    "keytokens.proof.votes": (("Votes._pair",), ("kt.sufficient", "kt.flip", "kt.flip-words")),
     "keytokens.proof.ranges": (("drop",), ("kt.drop-bound",)),
     "keytokens.lab.problems.losses": (
         ("Logistic.value", "Logistic.slope", "Exponential.slope"),

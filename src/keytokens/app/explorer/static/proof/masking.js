@@ -2,7 +2,8 @@
 // (keytokens/proof/masking.py).
 //
 // Fewest words to keep: per number of kept words a front of vectors, the opponent's least sum for each run length;
-// dominated ones are dropped, and so are those that lose to one of two fixed responses.
+// dominated ones are dropped, and so are those that lose to a fixed response. A word without supporting n-grams need not
+// be kept.
 
 import { leastOf, stayed } from "./program.js";
 
@@ -90,25 +91,27 @@ export function pricedMasks(program) {
 
 /** {words or null, complete}: fewest words, at most `most`, that no masking of the others can overcome. */
 export function fewestKeptWords(program, most) {
-  const first = program.strict || program.mayEmpty ? DONE : 0;
-  const bestMask = program.changed([program.walked(() => 0)]);
-  const responses = [bestMask, []].map((mask) => responseOf(program, mask, most));
-  let fronts = new Map([
-    [`0,${first}`, { k: 0, tag: first, vectors: [{ sums: program.start, words: null }] }],
-  ]);
+  const mustSpell = !(program.strict || program.mayEmpty);
+  const tag = mustSpell ? 0 : DONE;
+  const useful = new Uint8Array(program.length);
+  program.first.forEach((start, o) => {
+    if (mustSpell || program.vote[o] > 0) useful.fill(1, start, start + program.size[o]);
+  });
+  const { ahead, raised } = responseOf(program, program.changed([program.walked(() => 0)]), most);
+  let fronts = new Map([[`0,${tag}`, { k: 0, tag, vectors: [{ sums: program.start, words: null }] }]]);
   let work = 0;
   for (let i = 0; i < program.length; i++) {
     for (const { vectors } of fronts.values()) work += vectors.length;
     if (work > VECTORS) return { words: null, complete: false };
-    fronts = extended(fronts, program, i, most);
-    for (const { ahead, raised } of responses) keepHopeful(fronts, program, ahead[i + 1], raised[i + 1], most);
+    fronts = extended(fronts, program, i, useful[i] ? most : 0);
+    keepHopeful(fronts, program, ahead[i + 1], raised[i + 1], most);
     for (const front of fronts.values()) front.vectors = undominated(front.vectors);
   }
   return { words: smallest(fronts, program), complete: true };
 }
 
-/** The fronts one word further: word i is kept, or free for the opponent to mask. */
-function extended(fronts, program, i, most) {
+/** The fronts one word further: word i is kept, up to `limit` kept words, or free for the opponent to mask. */
+function extended(fronts, program, i, limit) {
   const fresh = new Map();
   const frontAt = (k, tag) => {
     const key = `${k},${tag}`;
@@ -118,7 +121,7 @@ function extended(fronts, program, i, most) {
   for (const { k, tag, vectors } of fronts.values()) {
     const free = frontAt(k, tag === DONE ? DONE : 0);
     const spells = tag === DONE || program.known[i][tag];
-    const kept = k < most ? frontAt(k + 1, spells ? DONE : Math.min(tag + 1, program.runs - 1)) : null;
+    const kept = k < limit ? frontAt(k + 1, spells ? DONE : Math.min(tag + 1, program.runs - 1)) : null;
     for (const { sums, words } of vectors) {
       const after = stayed(sums, program.gain[i]);
       if (kept) kept.push({ sums: [Infinity, ...after], words: { before: words, word: i } });
@@ -128,7 +131,7 @@ function extended(fronts, program, i, most) {
   return fresh;
 }
 
-/** Drops the vectors that lose to this response. */
+/** Drops the vectors that lose to the response. */
 function keepHopeful(fronts, program, ahead, raised, most) {
   for (const [key, front] of fronts) {
     const rest = raised[most - front.k];
