@@ -155,7 +155,7 @@ def test_what_a_budget_drops_is_said(here, capsys, monkeypatch):
 def test_a_held_out_text_too_long_for_the_budget_is_found_before_training(here, capsys, monkeypatch):
     texts, labels = reviews(240)
     for row, text in enumerate(texts):
-        texts[row] = f"{row} " + "a " * 4_999_998
+        texts[row] = f"{row:03d} " + "a " * 4_999_998
         if Parts(0, share=0.2).of(hashes_of(texts, salt_of(texts[0])), labels)[row] == 0:
             break
         texts[row] = text

@@ -28,7 +28,7 @@ from keytokens.io import write_table
 from ..corpus import reviews
 
 ASKED = ["great dull film", "not awful", "the plot of it", ""]
-LEFT = re.compile(r"((numbers|words)-[0-9a-f]{16}\.[a-z.]+|\.[a-z]+\.[a-z]+\.[0-9a-f]{12}\.tmp)\Z")
+LEFT = re.compile(r"((numbers|words|scores)-[0-9a-f]{16}\.[a-z.]+|\.[a-z]+\.[a-z]+\.[0-9a-f]{12}\.tmp)\Z")
 
 
 ROUND = "round"  # a file that says that an endless act has been round once

@@ -180,7 +180,7 @@ def test_orders_beyond_the_longest_text_are_not_asked_for(client, monkeypatch):
 
 def test_weights(client, small_blocks):
     texts, labels = reviews(60)
-    weight = np.random.RandomState(0).gamma(2.0, size=120)
+    weight = np.random.RandomState(0).gamma(2.0, size=60)
     local = KeyTokenClassifier(class_weight="balanced", max_iter=FEW).fit(texts, labels, weight)
     for given_weight in (weight, dask.array.from_array(weight, chunks=25)):
         ours = DaskKeyTokenClassifier(class_weight="balanced", max_iter=FEW).fit(*bags(texts, labels, 3), given_weight)

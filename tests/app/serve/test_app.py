@@ -17,7 +17,7 @@ def test_train_predict_explain(server, trained, tmp_path):
     record = server.get(f"/api/models/{trained}").json
     assert record["name"] == "mine"
     assert record["source"] == "reviews.csv"
-    assert record["score"]["texts"] == 12
+    assert record["score"]["n"] == 60
     texts = ["a great film", "awful", "", "nothing known"]
     clf = load(server.store.model_folder(trained) / "model")
     answer = server.post(f"/api/models/{trained}/predict", {"texts": texts}).json
