@@ -166,10 +166,7 @@ def compute_joint(small: bool) -> Tables:
     steps = {q: min(count, 2000) if small else count for q, count in STEPS.items()}
     floor = run(MirrorDescent(two_inputs(), FLOORED, q=2.0), ZERO, steps[2.0]).state
     away = joint_target(two_inputs(), floor.reading.selection, 2.0).divergences(floor.blocks)
-    return {
-        "runs": stacked(_run(q, steps[q]) for q in STEPS),
-        "floor": table(q="2", W=away[0], v=away[1]),
-    }
+    return {"runs": stacked(_run(q, steps[q]) for q in STEPS), "floor": table(q="2", W=away[0], v=away[1])}
 
 
 def _run(q: float, steps: int) -> Table:

@@ -86,15 +86,7 @@ def _left(d: int, count: int) -> Table:
         later = some.descend(LONGER, start=p[moving])
         norm[~minimum], gap[~minimum] = np.linalg.norm(later, axis=1), some.judged(later).gap
     start = np.linalg.norm(p[left], axis=1)
-    return table(
-        d=d,
-        seed=left,
-        norm=start,
-        gap=ends.gap[left],
-        in_minimum=minimum,
-        norm_later=norm,
-        gap_later=gap,
-    )
+    return table(d=d, seed=left, norm=start, gap=ends.gap[left], in_minimum=minimum, norm_later=norm, gap_later=gap)
 
 
 @cache

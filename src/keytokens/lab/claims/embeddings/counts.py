@@ -105,7 +105,7 @@ def _equal_lengths_or_weighed(one: Counted) -> bool:
     return one.by_length or bool((one.documents.lengths == one.documents.lengths[0]).all())
 
 
-_WEIGHED: Hypothesis[Counted] = Hypothesis(
+_WEIGHED = Hypothesis[Counted](
     "all documents have one length, or Delta weighs an occurrence by 1/T_i", _equal_lengths_or_weighed
 )
 

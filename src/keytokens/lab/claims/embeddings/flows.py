@@ -132,11 +132,11 @@ def _log_least_pull(one: Dominant, p: Array) -> float:
     return float(force + spread + np.log(one.leads.max()))
 
 
-_LARGEST: Hypothesis[Dominant] = Hypothesis(
+_LARGEST = Hypothesis[Dominant](
     "the token has the largest y b in every document that holds it, and a larger one than some token beside it",
     lambda one: bool(len(one.leads) and one.leads.min() >= 0 and one.leads.max() > 0),
 )
-_ROOM: Hypothesis[Dominant] = Hypothesis("d >= V + 2", lambda one: one.step.E.shape[1] >= one.step.documents.V + 2)
+_ROOM = Hypothesis[Dominant]("d >= V + 2", lambda one: one.step.E.shape[1] >= one.step.documents.V + 2)
 
 
 # --- the limit direction ---------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def _arrived(one: Frozen) -> bool:
     return one.run.arrived
 
 
-_FOLLOWED: Hypothesis[Frozen] = Hypothesis("the flow goes to infinity: it reaches the given norm", _arrived)
+_FOLLOWED = Hypothesis[Frozen]("the flow goes to infinity: it reaches the given norm", _arrived)
 
 
 def _finite_minimum() -> Frozen:
@@ -212,7 +212,7 @@ def _with_tie(documents: Documents, E: Array) -> Solution:
     return solve(MarginProblem.from_vocabulary(E, documents.counts, ties))
 
 
-_BOTH_LABELS: Hypothesis[Frozen] = Hypothesis(
+_BOTH_LABELS = Hypothesis[Frozen](
     "tokens 0 and 1 are all of two documents with opposite labels",
     lambda one: (
         {y for row, y in zip(one.documents.tokens, one.documents.labels, strict=True) if row.max() == 1} == {1.0, -1.0}
@@ -244,7 +244,7 @@ def _far_enough(one: Frozen) -> Frozen:
     return one
 
 
-_ONE_EACH: Hypothesis[Frozen] = Hypothesis(
+_ONE_EACH = Hypothesis[Frozen](
     "each document selects one token", lambda one: all(len(tokens) == 1 for tokens in one.run.sets)
 )
 
@@ -259,9 +259,7 @@ def _told_apart(one: Frozen) -> bool:
     return bool((loose * reach > 20).all() and (pulling / solution.norm**2 * reach > 1).all())
 
 
-_TOLD_APART: Hypothesis[Frozen] = Hypothesis(
-    "no token is nearly on the margin, or on it nearly without a multiplier", _told_apart
-)
+_TOLD_APART = Hypothesis[Frozen]("no token is nearly on the margin, or on it nearly without a multiplier", _told_apart)
 
 
 @claim(

@@ -53,7 +53,7 @@ def _steps(rng: np.random.Generator) -> Steps:
     return Steps(Training(documents, start, float(rng.uniform(0.1, 2))), int(rng.integers(1, 4)))
 
 
-_FIXED: Hypothesis[Steps] = Hypothesis("p stays where it is while E is trained", lambda one: not one.p_moves)
+_FIXED = Hypothesis[Steps]("p stays where it is while E is trained", lambda one: not one.p_moves)
 
 
 def _moving_query() -> Steps:
@@ -76,7 +76,7 @@ def _low_dimension(missing: int) -> Training:
     return Training(documents, gaussian_start(rng, 9, 11 - missing), 20.0)
 
 
-_ENOUGH: Hypothesis[Training] = Hypothesis("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
+_ENOUGH = Hypothesis[Training]("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
 
 
 # --- several classes -------------------------------------------------------------------------------------------------
@@ -101,10 +101,10 @@ def _many_classes(rng: np.random.Generator) -> ManyClasses:
     return ManyClasses(Classes(counts, y, K, y), E, np.zeros(d), v)
 
 
-_NO_CLASS_VALUES: Hypothesis[ManyClasses] = Hypothesis(
+_NO_CLASS_VALUES = Hypothesis[ManyClasses](
     "E_0 v_k = 0 for all k", lambda one: bool(np.abs(one.E @ one.v.T).max() < 1e-10)
 )
-_EVEN_ATTENTION: Hypothesis[ManyClasses] = Hypothesis("p_0 = 0", lambda one: not one.p.any())
+_EVEN_ATTENTION = Hypothesis[ManyClasses]("p_0 = 0", lambda one: not one.p.any())
 
 
 def _classes_with_query() -> ManyClasses:
@@ -190,10 +190,8 @@ def _ideal(rng: np.random.Generator) -> Training:
     return Training(documents, Start(E, np.zeros(d), v), float(rng.uniform(0.1, 100)), weights)
 
 
-_ZERO_QUERY: Hypothesis[Training] = Hypothesis("p_0 = 0", lambda case: not case.start.p.any())
-_NO_VALUES: Hypothesis[Training] = Hypothesis(
-    "E_0 v = 0", lambda case: bool(np.abs(case.start.E @ case.start.v).max() < 1e-12)
-)
+_ZERO_QUERY = Hypothesis[Training]("p_0 = 0", lambda case: not case.start.p.any())
+_NO_VALUES = Hypothesis[Training]("E_0 v = 0", lambda case: bool(np.abs(case.start.E @ case.start.v).max() < 1e-12))
 
 
 def _moved_start(**change: Array) -> Training:
@@ -260,7 +258,7 @@ def _growing(rng: np.random.Generator) -> Growing:
     return Growing(random_labels(rng, 60, 8, 30), int(rng.integers(2**31)))
 
 
-_SMALL: Hypothesis[Growing] = Hypothesis("E_s and p_0 are Gaussian with variance 1/d", lambda one: one.power == 0.5)
+_SMALL = Hypothesis[Growing]("E_s and p_0 are Gaussian with variance 1/d", lambda one: one.power == 0.5)
 
 
 @claim(

@@ -148,10 +148,7 @@ ROOMY = Hypothesis[Growth]("it has d >= max(T - 1, n) dimensions", lambda x: x.m
     source=OURS,
     tolerance=0.0,
     hypotheses=(LARGER, ROOMY),
-    known=(
-        lambda: Growth(5, 5, 2, 10),
-        lambda: Growth(10, 5, 5, 20),
-    ),
+    known=(lambda: Growth(5, 5, 2, 10), lambda: Growth(10, 5, 5, 20)),
     counters=(
         Counter("the smaller space second", LARGER.says, lambda: Growth(5, 5, 10, 5)),
         Counter("from two to three dimensions, with twenty inputs", ROOMY.says, lambda: Growth(20, 5, 2, 3)),

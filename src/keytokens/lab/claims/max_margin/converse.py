@@ -141,17 +141,17 @@ def _tied_neighbour() -> ConeAround:
     return ConeAround(problem, unit(np.array([2.0, -0.3])), 0.01)
 
 
-_NOT_OPTIMAL: Hypothesis[ConeAround] = Hypothesis(
+_NOT_OPTIMAL = Hypothesis[ConeAround](
     "q is no locally optimal max-margin direction", lambda cone: not cone.locally_optimal
 )
-_DISTINCT: Hypothesis[ConeAround] = Hypothesis(
+_DISTINCT = Hypothesis[ConeAround](
     "the scores within each input are distinct",
     lambda cone: all(
         len(np.unique(cone.problem.scores[cone.problem.keys.bag == i])) == size
         for i, size in enumerate(cone.problem.keys.sizes)
     ),
 )
-_GENERAL_CONE: Hypothesis[ConeAround] = Hypothesis(
+_GENERAL_CONE = Hypothesis[ConeAround](
     "the keys are in general position", lambda cone: in_general_position(cone.problem.keys, cone.view.selection)
 )
 

@@ -204,14 +204,14 @@ def _other_tokens() -> TwoDirections:
     return TwoDirections(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
 
 
-_SAME_TOKENS: Hypothesis[TwoDirections] = Hypothesis(
+_SAME_TOKENS = Hypothesis[TwoDirections](
     "both directions select the same tokens, each alone in the lead",
     lambda pair: np.array_equal(pair.views[0].chosen, pair.views[1].chosen) and min(v.margin for v in pair.views) > 0,
 )
-_SMALLER_MARGIN: Hypothesis[TwoDirections] = Hypothesis(
+_SMALLER_MARGIN = Hypothesis[TwoDirections](
     "q has the smaller margin", lambda pair: pair.views[1].margin < pair.views[0].margin
 )
-_NEIGHBOURS: Hypothesis[TwoDirections] = Hypothesis(
+_NEIGHBOURS = Hypothesis[TwoDirections](
     "all neighbours of both score less than the selected tokens, or q has one neighbour and that scores more",
     _neighbours_decide,
 )
@@ -236,11 +236,11 @@ def _towards(view: View, wide: float) -> list[Vector]:
     return [view.direction - wide * unit(row) for row in view.rows[view.near]]
 
 
-_ALL_HIGHER: Hypothesis[View] = Hypothesis(
+_ALL_HIGHER = Hypothesis[View](
     "all directional neighbours score more than the selected tokens",
     lambda view: bool((view.gaps[view.near] < 0).all()),
 )
-_ALONE: Hypothesis[View] = Hypothesis("each selected token is alone in the lead", lambda view: view.margin > 0)
+_ALONE = Hypothesis[View]("each selected token is alone in the lead", lambda view: view.margin > 0)
 
 
 # --- Lemma 10: how many neighbours there can be ----------------------------------------------------------------------
@@ -266,7 +266,7 @@ def _in_a_row() -> Tokens:
     return Tokens(Bags.of([[[0.0, 0.0], [-1.0, 1.0], [-1.0, 0.0], [-1.0, -1.0]]]), np.array([0]))
 
 
-_GENERAL: Hypothesis[Tokens] = Hypothesis(
+_GENERAL = Hypothesis[Tokens](
     "the rows (selected - other token) are in general position",
     lambda tokens: in_general_position(tokens.keys, tokens.selection),
 )

@@ -87,9 +87,9 @@ def _strict(problem: SelectionProblem) -> bool:
     return int(top.sum()) == len(problem.keys)
 
 
-_FALLS: Hypothesis[SelectionProblem] = Hypothesis("the loss falls strictly and its slope is Lipschitz", falls)
-_STRICT: Hypothesis[SelectionProblem] = Hypothesis("each input has one best token", _strict)
-_CAN_WIN: Hypothesis[SelectionProblem] = Hypothesis("the best tokens can be separated from the others", can_win)
+_FALLS = Hypothesis[SelectionProblem]("the loss falls strictly and its slope is Lipschitz", falls)
+_STRICT = Hypothesis[SelectionProblem]("each input has one best token", _strict)
+_CAN_WIN = Hypothesis[SelectionProblem]("the best tokens can be separated from the others", can_win)
 
 
 @claim(
@@ -245,16 +245,16 @@ def _set_too_small() -> HeadProblem:
     return HeadProblem(np.ones(1), values, Linear(np.ones(1)), keys, inside, Logistic(), Exact.EXACT)
 
 
-_POSITIVE: Hypothesis[Decomposed] = Hypothesis("nu_i > 0", lambda one: bool((one.problem.nu > 0).all()))
-_DECOMPOSED: Hypothesis[HeadProblem] = Hypothesis(
+_POSITIVE = Hypothesis[Decomposed]("nu_i > 0", lambda one: bool((one.problem.nu > 0).all()))
+_DECOMPOSED = Hypothesis[HeadProblem](
     "Assumption D, by Lemma 14 with the bounds of the head",
     lambda problem: bool((problem.nu > 0).all()) if falls_of(problem) is not None else None,
 )
-_SETS_CAN_WIN: Hypothesis[HeadProblem] = Hypothesis(
+_SETS_CAN_WIN = Hypothesis[HeadProblem](
     "the optimal sets can be separated from the others",
     lambda problem: solved(solve_set_valued, problem.keys, problem.sets) is not None,
 )
-_BOUNDED: Hypothesis[Decomposed] = Hypothesis("-C q_max <= Z_i <= (1 - eps) nu_i q_i for all p, eps > 0", _bounded)
+_BOUNDED = Hypothesis[Decomposed]("-C q_max <= Z_i <= (1 - eps) nu_i q_i for all p, eps > 0", _bounded)
 
 
 @claim(
