@@ -11,11 +11,13 @@ from numpy.testing import assert_allclose
 from keytokens.base.errors import InputError
 from keytokens.lab.claims import instances as races
 from keytokens.lab.claims.claim import claims
-from keytokens.lab.claims.instances import cross_spheres
+from keytokens.lab.claims.instances import cross_spheres, two_inputs
 from keytokens.lab.claims.matrices import mirrors
+from keytokens.lab.claims.matrices.mirrors import joint_target
 from keytokens.lab.descent import MirrorDescent, Normalised, run
+from keytokens.lab.figures.mirrors import STEPS, divergences, targets_of
 from keytokens.lab.problems.geometry import divergence, norm
-from keytokens.lab.problems.mirror_runs import STEPS, Many, divergences, joint_target, two_inputs
+from keytokens.lab.problems.trials import cross_trials
 from keytokens.lab.svm.solution import Lq
 
 from .broken import fails
@@ -30,7 +32,7 @@ def problems():
 @pytest.mark.parametrize("floor", [0.0, 1e-3])
 def test_many_runs_are_each_by_itself(problems, q, floor):
     start = np.random.default_rng(0).normal(size=(3, 9))
-    early, late = Many.of(problems).descend(q, [7, 60], start, floor=floor)
+    early, late = cross_trials(problems).mirror_path(q, [7, 60], start, 0.1, floor)
     for k, problem in enumerate(problems):
         method = MirrorDescent(problem, Normalised(0.1, floor=floor), q=q)
         for seen, steps in ((early, 7), (late, 60)):
@@ -39,9 +41,9 @@ def test_many_runs_are_each_by_itself(problems, q, floor):
 
 
 def test_targets_are_of_what_a_run_selects(problems):
-    many = Many.of(problems)
-    (W,) = many.descend(2.0, [300], np.zeros((3, 9)))
-    targets = many.targets(W, list(STEPS))
+    trials = cross_trials(problems)
+    (W,) = trials.mirror_path(2.0, [300], np.zeros((3, 9)), 0.1)
+    targets = targets_of(trials, W)
     for k, row in enumerate(targets):
         assert [found.measure.q for found in row] == list(STEPS)
         keys = problems[k].keys
@@ -67,8 +69,8 @@ def test_two_inputs_in_the_plane():
 
 def test_bad_numbers(problems):
     for q, eta, floor, why in ((1.0, 0.1, 0.0, "`q`"), (2.0, 0.0, 0.0, "`eta`"), (2.0, 0.1, -1.0, "`floor`")):
-        with pytest.raises(InputError, match=f"Many.descend: {why} must be"):
-            Many.of(problems).descend(q, [1], np.zeros((3, 9)), eta, floor)
+        with pytest.raises(InputError, match=f"Trials.mirror_path: {why} must be"):
+            cross_trials(problems).mirror_path(q, [1], np.zeros((3, 9)), eta, floor)
 
 
 # A spoilt formula is noticed

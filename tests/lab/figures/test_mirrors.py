@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
+from keytokens.lab.claims.instances import two_inputs
 from keytokens.lab.figures import figures
-from keytokens.lab.problems.mirror_runs import two_inputs
 
 from .made import made
 

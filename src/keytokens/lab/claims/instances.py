@@ -19,7 +19,7 @@ from ...model.ragged import Bags, Vector
 from ...training.loop import run
 from ..descent.flow import Flow
 from ..descent.steps import Descent, DescentState, Normalised, Plain, Point, Polyak, Step
-from ..problems.cross_attention import CrossProblem, outer_keys
+from ..problems.cross_attention import CrossJointProblem, CrossProblem, outer_keys
 from ..problems.losses import Logistic, MarginLoss
 from ..problems.selection_loss import JointProblem, SelectionProblem, scores_of
 from .max_margin.assumptions import can_win, step_limit
@@ -123,6 +123,12 @@ def _in_plane(v: NDArray[Any], x: NDArray[Any], z: NDArray[Any]) -> CrossProblem
     values = Bags.of(x.astype(np.float64))
     units = z / np.linalg.norm(z, axis=1, keepdims=True)
     return CrossProblem(values, units.astype(np.float64), scores_of(np.ones(2), values, v / np.linalg.norm(v)))
+
+
+def two_inputs() -> CrossJointProblem:
+    """Published coordinates: three tokens each in the plane, labels 1 and -1, the first token is the query."""
+    x = Bags.of([[[-2.7, 1.2], [1.4, 2.1], [1.3, -0.1]], [[0.4, -2.2], [-1.1, -0.4], [0.9, 0.1]]])
+    return CrossJointProblem(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
 
 
 def on_sphere(rng: np.random.Generator, *shape: int) -> Vector:

@@ -13,15 +13,14 @@ from ...model.ragged import Index, Vector
 from ..claims.instances import cross_spheres, linear_start
 from ..claims.matrices.several import Ended, ended_runs
 from ..problems.cross_attention import CrossProblem
-from ..problems.cross_trials import cross_trials, descend_factors, softmax_first, sphere_ends
 from ..problems.geometry import misalignment
-from ..problems.trials import Trials
+from ..problems.trials import Trials, cross_trials, descend_factors, softmax_first, sphere_ends
 from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import NotSolved, Solution
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import BLUE, GREEN, ORANGE, STYLES
-from .tables import WIDE, descended, difference, groupby, records, stacked, standard_error, where
+from .tables import WIDE, difference, groupby, records, stacked, standard_error, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +38,7 @@ def trained(count: int, n: int, T: int, d: int, eta: float, at: Sequence[int]) -
     trials = cross_trials(problems)
     starts = [linear_start(np.random.default_rng([1, seed]), 3 * d, d).reshape(3, d, d) for seed in range(count)]
     W, K, Q = np.stack(starts, axis=1)
-    matrices = [list(descended(trials, at, eta, W.reshape(count, -1))), _of_factors(trials, eta, at, K, Q)]
+    matrices = [list(trials.path(at, eta, W.reshape(count, -1))), _of_factors(trials, eta, at, K, Q)]
     parts, ends = [], []
     for factors, path in enumerate(matrices):
         selection = trials.logits(path[-1]).argmax(axis=0)

@@ -103,20 +103,12 @@ def distances(
     problem: SelectionProblem, starts: Sequence[Vector], targets: Sequence[Vector], at: Sequence[int]
 ) -> Table:
     """1 - cos to a target, one a start, along exact normalised descent with steps of 0.1, all starts at once."""
-    path = descended(Trials.repeated(problem, len(starts)), at, 0.1, np.array(starts, np.float64))
+    path = Trials.repeated(problem, len(starts)).path(at, 0.1, np.array(starts, np.float64))
     return records(
         {"run": k, "t": t, "one_minus_cos": misalignment(p[k], target), "norm": float(np.linalg.norm(p[k]))}
         for t, p in zip(at, path, strict=True)
         for k, target in enumerate(targets)
     )
-
-
-def descended(trials: Trials, at: Sequence[int], eta: float, start: Vector) -> Iterator[Vector]:
-    """Where all trials are after so many steps of normalised descent."""
-    p, done = start, 0
-    for t in at:
-        p, done = trials.descend(t - done, eta, start=p), t
-        yield p
 
 
 def speed(axes: Axes, found: Table, names: Sequence[str], anchor: tuple[float, float]) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 
 from ....base.errors import NotSeparable
 from ....model.ragged import Bags, Vector
-from ...problems.cross_trials import HeadTrials, softmax_first
 from ...problems.geometry import misalignment
 from ...problems.key_query import EPSILON
 from ...problems.losses import Logistic
+from ...problems.trials import HeadTrials, softmax_first
 from ...svm.matrix import MultiToken, attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from ...svm.solution import NotSolved
 from ..claim import Counter, Hypothesis, claim
@@ -56,10 +56,7 @@ def ended_runs(seeds: range, n: int, T: int, d: int, eta: float, at: tuple[int, 
     trials, queries, start = draw_heads(seeds, n, T, d)
     small, basis = trials.on_span()
     first = np.einsum("mk,mkj->mj", start, basis)
-    y, path, done = first, [], 0
-    for t in at:
-        y, done = small.descend(t - done, eta, start=y, floor=EPSILON), t
-        path.append(start + np.einsum("mj,mkj->mk", y - first, basis))
+    path = [start + np.einsum("mj,mkj->mk", y - first, basis) for y in small.path(at, eta, first, EPSILON)]
     logits = trials.logits(path[-1])
     attention = softmax_first(logits).transpose(1, 2, 0).reshape(len(trials), -1)
     for k, seed in enumerate(seeds):

@@ -9,9 +9,9 @@ import numpy as np
 
 from ....model.ragged import Vector
 from ...problems.cross_attention import CrossProblem
-from ...problems.cross_trials import cross_trials, descend_factors, softmax_first, sphere_ends
 from ...problems.geometry import misalignment
-from ...problems.trials import SATURATED, Endings
+from ...problems.trials import Endings, cross_trials, descend_factors, softmax_first, sphere_ends
+from ...selection import SATURATED
 from ..claim import Counter, Hypothesis, claim
 from ..instances import cross_spheres, few_tokens, linear_start, more_tokens
 from .margins import OURS, PAPER, Wanted, best_tokens
