@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from keytokens.lab.claims.instances import cross_spheres, few_tokens, linear_start, more_tokens
-from keytokens.lab.claims.matrices import several as several_tokens
-from keytokens.lab.claims.matrices.several import draw_heads, ended_runs
+from keytokens.lab.claims.matrices import training
+from keytokens.lab.claims.matrices.training import draw_heads, ended_runs
 from keytokens.lab.descent import Descent, Normalised, run
 from keytokens.lab.problems.cross_attention import CrossHeadProblem
 from keytokens.lab.problems.heads import Head
@@ -112,7 +112,7 @@ def test_sets_that_no_direction_keeps_are_left_out():
     """Two kept tokens, and a third between them that has lost all attention: no W does that, so no run is such."""
     bags = Bags.of([[[1.0], [-1.0], [0.0]]])
     path = [np.ones(1)]
-    assert several_tokens._ended(0, bags, np.ones((1, 1)), np.array([0.5, 0.5, 0.0]), path) is None
+    assert training._ended(0, bags, np.ones((1, 1)), np.array([0.5, 0.5, 0.0]), path) is None
 
 
 # Data

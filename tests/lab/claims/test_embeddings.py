@@ -10,14 +10,19 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from keytokens.base.errors import NotSeparable
-from keytokens.lab.claims.embeddings import counts
 from keytokens.lab.claims.embeddings import one_step as step_space
 from keytokens.lab.claims.embeddings import stages as two_stage
 from keytokens.lab.claims.embeddings.data import Documents, planted
 from keytokens.lab.claims.embeddings.stages import Step, first_step, gaussian_start
-from keytokens.lab.problems import embeddings, multiclass
-from keytokens.lab.problems.embeddings import fit_embeddings, pull_back
-from keytokens.lab.problems.multiclass import Classes, class_frequencies, multiclass_gradient, planted_classes
+from keytokens.lab.problems import embeddings
+from keytokens.lab.problems.embeddings import (
+    Classes,
+    class_frequencies,
+    fit_embeddings,
+    multiclass_gradient,
+    planted_classes,
+    pull_back,
+)
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.attention import Gradient, Parameters, evaluate
 from keytokens.model.blocks import Block
@@ -203,7 +208,7 @@ def test_a_sign_in_the_gradient(monkeypatch):
         along = true(documents, type(start)(start.E, start.p, start.v), weights) @ start.p / (start.p @ start.p)
         return gradient - 2 * np.outer(along, start.p)
 
-    monkeypatch.setattr(counts, "embedding_gradient", turned)
+    monkeypatch.setattr(step_space, "embedding_gradient", turned)
     assert fails("te.gradient")
 
 
@@ -254,7 +259,7 @@ def test_the_problem_of_several_classes(norm):
     data = planted_classes(rng, 4, 3, [2, 1, 1], 3)
     V, d = data.counts.shape[1], 5
     E, v, direction = rng.normal(size=(V, d)), 2 * rng.normal(size=(3, d)), rng.normal(size=d)
-    problem = multiclass.MulticlassProblem(E, data, v)
+    problem = embeddings.MulticlassProblem(E, data, v)
     p = norm * direction / np.linalg.norm(direction)
     reading = problem.read((p,))
     (down,) = problem.descent(reading, (p,))
@@ -282,7 +287,7 @@ def test_far_out_the_direction_stays():
     data = planted_classes(rng, 4, 3, [1, 1, 1], 2)
     frame = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     E = frame[:5] - 60 * multiclass_gradient(data, frame[:5], np.zeros(8), frame[5:])[0]
-    problem = multiclass.MulticlassProblem(E, data, frame[5:])
+    problem = embeddings.MulticlassProblem(E, data, frame[5:])
     target = solve(MarginProblem.from_vocabulary(E, data.counts, data.important))
     p = 1e5 * target.p / target.norm
     (down,) = problem.descent(problem.read((p,)), (p,))

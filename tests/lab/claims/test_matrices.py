@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 
 from keytokens.lab.claims.claim import claims, judge
 from keytokens.lab.claims.matrices import margins as matrix_margins
-from keytokens.lab.claims.matrices import several as kept_tokens
 from keytokens.lab.claims.matrices import training as matrix_training
 from keytokens.model.ragged import Bags
 
@@ -67,25 +66,25 @@ def test_swapped_norms_are_noticed(monkeypatch):
 
 
 def test_spoilt_finite_part(monkeypatch):
-    honest = kept_tokens.multi_token_svm
+    honest = matrix_training.multi_token_svm
 
     def spoilt(*given):
         found = honest(*given)
         return replace(found, finite=1.01 * found.finite)
 
-    monkeypatch.setattr(kept_tokens, "multi_token_svm", spoilt)
+    monkeypatch.setattr(matrix_training, "multi_token_svm", spoilt)
     assert fails("fu.finite-part")
 
 
 def test_a_worse_prediction_is_noticed(monkeypatch):
-    honest = kept_tokens._endings(4, 125)
-    monkeypatch.setattr(kept_tokens, "_endings", lambda d, draws: [replace(one, both=one.one) for one in honest])
+    honest = matrix_training._endings(4, 125)
+    monkeypatch.setattr(matrix_training, "_endings", lambda d, draws: [replace(one, both=one.one) for one in honest])
     assert fails("fu.several")
 
 
 def test_too_few_runs_are_noticed(monkeypatch):
-    honest = kept_tokens._endings(4, 125)
-    monkeypatch.setattr(kept_tokens, "_endings", lambda d, draws: honest[:5])
+    honest = matrix_training._endings(4, 125)
+    monkeypatch.setattr(matrix_training, "_endings", lambda d, draws: honest[:5])
     assert judge(claims(["fu.several"])[0]).failures == ("the hypotheses hold on 0 of 2 known instances",)
 
 

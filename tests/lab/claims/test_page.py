@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from keytokens.app.cli.app import run
 from keytokens.lab.claims import Verdicts, verify
-from keytokens.lab.claims.page import verdicts_page
+from keytokens.lab.claims.claim import verdicts_page
 
 
 def test_the_command_writes_it(tmp_path, capsys):

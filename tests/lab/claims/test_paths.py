@@ -12,12 +12,11 @@ from scipy.optimize import linprog
 
 from keytokens.lab.claims import instances as known
 from keytokens.lab.claims import verify
-from keytokens.lab.claims.max_margin import converse, neighbours
+from keytokens.lab.claims.max_margin import neighbours
 from keytokens.lab.claims.max_margin import paths as balls
 from keytokens.lab.claims.max_margin import paths as optimal_sets
 from keytokens.lab.claims.max_margin.assumptions import LOSSES
-from keytokens.lab.claims.max_margin.converse import ConeAround, keeps_away
-from keytokens.lab.claims.max_margin.neighbours import View, compared, unit
+from keytokens.lab.claims.max_margin.neighbours import ConeAround, View, compared, keeps_away, unit
 from keytokens.lab.claims.max_margin.paths import Limit, least_margin
 from keytokens.lab.paths import Decomposition, regularisation_path, set_path
 from keytokens.lab.problems.geometry import misalignment
@@ -194,7 +193,7 @@ def lowest_in_cone(cone, R, least=1.0):
 def test_in_the_plane_the_scanned_path_keeps_away(seed):
     rng = np.random.default_rng(seed)
     while True:
-        cone = converse._cone_around(rng)
+        cone = neighbours._cone_around(rng)
         if len(cone.q) == 2 and cone.eps > 0.02:
             break
     assert keeps_away(cone) < 1e-9
@@ -227,7 +226,7 @@ def test_every_kind_of_direction_is_drawn():
         found = local_optimum(cone.problem.keys, cone.problem.scores, cone.view.selection)
         return "max-margin" if misalignment(found.direction, cone.q) < 1e-12 else "random"
 
-    drawn = [kind(converse._cone_around(np.random.default_rng(seed))) for seed in range(30)]
+    drawn = [kind(neighbours._cone_around(np.random.default_rng(seed))) for seed in range(30)]
     assert min(drawn.count(wanted) for wanted in ("tie", "max-margin", "random")) >= 4
 
 

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ...base.errors import refusal
+from ...explain.html import FAIL, escaped, plain_page, table
 
 I = TypeVar("I")  # noqa: E741  # an instance
 
@@ -249,12 +250,9 @@ FAMILIES = (
     "max_margin.cones",
     "max_margin.paths",
     "max_margin.neighbours",
-    "max_margin.converse",
     "max_margin.joint",
     "matrices.margins",
     "matrices.training",
-    "matrices.several",
-    "embeddings.counts",
     "embeddings.one_step",
     "embeddings.flows",
     "embeddings.barriers",
@@ -353,3 +351,32 @@ def verify(
         rows.append(judge(claim, seeds, lambda: tick(None)))
         tick(rows[-1])
     return Verdicts(tuple(rows))
+
+
+# The verdicts as a page -----------------------------------------------------------------------------------------------
+
+TITLE = "keytokens: theorems that run"
+INTRO = """\
+Each claim was run on instances: its hypotheses are tested first, and only where they hold does the conclusion count. \
+The excess is how far an instance is from breaking the conclusion; it must not be above what is allowed. Sources name \
+a paper, or keytokens for what is derived here."""
+HEAD = ("claim", "instances", "counted", "worst excess", "allowed", "seconds", "verdict")
+
+
+def verdicts_page(verdicts: Verdicts) -> str:
+    """A page with a row for each claim."""
+    parts = [
+        f"<h1>{TITLE}</h1>",
+        f'<p class="kt-intro">{INTRO}</p>',
+        f'<p class="kt-proof">{escaped(verdicts.summary)}.</p>',
+        f'<article><div class="kt-scroll">{table(HEAD, list(map(_row, verdicts)))}</div></article>',
+    ]
+    return plain_page(TITLE, "<main>\n" + "\n".join(parts) + "\n</main>")
+
+
+def _row(v: Verdict) -> tuple[str, ...]:
+    worst = f"{v.worst_excess:.2e}" if v.hypotheses_met else "–"
+    numbers = (str(v.instances), str(v.hypotheses_met), worst, f"{v.tolerance:.1e}", f"{v.seconds:.2f}")
+    said = "holds" if v.sentence == "holds" else escaped(v.sentence)
+    name = f'<b>{escaped(v.id)}</b> {escaped(v.says)} <span class="kt-soft">{escaped(v.source)}</span>'
+    return name, *numbers, said if v.holds else f"{FAIL} {said}"

@@ -11,7 +11,7 @@ import numpy as np
 from ...base.errors import NotSeparable
 from ...model.ragged import Index, Vector
 from ..claims.instances import cross_spheres, linear_start
-from ..claims.matrices.several import Ended, ended_runs
+from ..claims.matrices.training import Ended, ended_runs
 from ..problems.cross_attention import CrossProblem
 from ..problems.geometry import misalignment
 from ..problems.trials import Trials, cross_trials, descend_factors, softmax_first, sphere_ends

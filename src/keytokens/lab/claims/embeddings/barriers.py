@@ -13,8 +13,8 @@ import numpy as np
 
 from ....training.loop import Status, run
 from ...descent.flow import Flow, FlowState
+from ...problems.embeddings import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
 from ...problems.geometry import misalignment
-from ...problems.multiclass import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve
