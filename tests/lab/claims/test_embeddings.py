@@ -13,7 +13,7 @@ from keytokens.base.errors import NotSeparable
 from keytokens.lab.claims.embeddings import one_step as step_space
 from keytokens.lab.claims.embeddings import stages as two_stage
 from keytokens.lab.claims.embeddings.data import Documents, planted
-from keytokens.lab.claims.embeddings.stages import Step, first_step, gaussian_start
+from keytokens.lab.claims.embeddings.stages import Step, gaussian_start
 from keytokens.lab.problems import embeddings
 from keytokens.lab.problems.embeddings import (
     Classes,
@@ -304,7 +304,7 @@ def test_with_enough_dimensions_every_important_token_can_win(seed):
     rng = np.random.default_rng(seed)
     data = planted(rng, 60, 5, 3, 3, 10)
     for d in (data.V + 2, 3, 4):
-        E = first_step(data, gaussian_start(rng, data.V, d), 20.0).E
+        E = Step(data, gaussian_start(rng, data.V, d), 20.0).E
         problem = MarginProblem.from_vocabulary(E, data.counts, data.important)
         if d > data.V:
             assert solve(problem).is_optimal(1e-7)

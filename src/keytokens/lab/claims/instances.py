@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...base.errors import NotSeparable
 from ...model.ragged import Bags, Vector
 from ...training.loop import run
 from ..descent.flow import Flow
@@ -226,20 +225,7 @@ def longest_difference(problem: SelectionProblem) -> float:
     return float(np.linalg.norm(keys.rows - keys.spread(keys.rows[best]), axis=1).max())
 
 
-Array = NDArray[np.float64]
-Given = ParamSpec("Given")
-Solution = TypeVar("Solution")
-
-
-def solved(solve: Callable[Given, Solution], *given: Given.args, **options: Given.kwargs) -> Solution | None:
-    """The answer of a max-margin problem; None where nothing separates."""
-    try:
-        return solve(*given, **options)
-    except NotSeparable:
-        return None
-
-
-def central_differences(value: Callable[[Array], float], at: Array, h: float = 1e-3) -> Array:
+def central_differences(value: Callable[[Vector], float], at: Vector, h: float = 1e-3) -> Vector:
     """The gradient of a function of an array by central differences of fourth order.
 
     >>> central_differences(lambda x: float((x**4).sum()), np.array([[1.0, -2.0]])).round(9).tolist()

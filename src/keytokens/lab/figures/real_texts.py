@@ -20,7 +20,7 @@ from ...text.ngrams import Limits, build
 from ...text.spill import Threads
 from ...training.fit import TrainingSet, fit_scalars
 from ..claims.embeddings.data import Documents
-from ..claims.embeddings.stages import attention, first_step, gaussian_start
+from ..claims.embeddings.stages import Step, attention, gaussian_start
 from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import STYLES, cloud
 from .simulations import train_embeddings
@@ -77,7 +77,7 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
     data, names, counts = documents_of(texts, labels, most)
     weights = data.balanced if balanced else data.even
     start = replace(gaussian_start(rng, data.V, DIM), v=rng.normal(size=DIM) / np.sqrt(DIM))
-    step = first_step(data, start, 1.0, weights)
+    step = Step(data, start, 1.0, weights)
     E, p = train_embeddings(rng, data, start, EPOCHS, weights)
     scalars = AttentionClassifier(prior=Prior(sink=0.0), class_weight="balanced" if balanced else None)
     scalars.fit(counts, data.labels)

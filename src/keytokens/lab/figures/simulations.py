@@ -26,7 +26,7 @@ from ..claims.embeddings.data import (
     planted,
     sufficient_step,
 )
-from ..claims.embeddings.stages import Run, Start, attention, first_step, gaussian_start, loss, second_stage
+from ..claims.embeddings.stages import Run, Start, Step, attention, gaussian_start, loss, second_stage
 from ..problems.embeddings import pull_back
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
@@ -51,7 +51,7 @@ def _one_step(d: int, seeds: int) -> dict[str, float]:
     for seed in range(seeds):
         rng = np.random.default_rng([seed, d])
         data = planted(rng, 200, 8, 5, 5, 40)
-        step = first_step(data, gaussian_start(rng, data.V, d), 1.0)
+        step = Step(data, gaussian_start(rng, data.V, d), 1.0)
         sizes = step.singular_values / step.singular_values[0]
         ends = [step.alignment[data.kinds != 0].min(), sizes[1], sizes[2], np.max(step.error / step.error_bound)]
         rows.append([step.relative_error, step.relative_error * np.sqrt(d), step.slope, *ends])
@@ -67,7 +67,7 @@ def token_table(eta: float = 200.0, d: int = 1024, seed: int = 0, mirrored: bool
     """
     rng = np.random.default_rng(seed)
     data = planted(rng, 200, 8, 5, 5, 40, mirrored=mirrored)
-    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    step = Step(data, gaussian_start(rng, data.V, d), eta)
     run = second_stage(step, [100.0, 1000.0], tolerance=1e-6, growth=20.0)
     form = closed_form(data, step.start.E, step.start.v, eta)
     return {
@@ -96,7 +96,7 @@ def flow_table(
     """
     rng = np.random.default_rng(seed)
     data = planted(rng, 100, 6, 4, 4, 20, mirrored=mirrored)
-    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    step = Step(data, gaussian_start(rng, data.V, d), eta)
     run = second_stage(step, norms)
     size = run.solution.norm if run.solution else np.nan
     limit = loss_of_selection(data, run.problem.embeddings @ run.problem.v, data.important)
@@ -133,7 +133,7 @@ def _closed_form_row(
 ) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     data = planted(rng, n, T, positives, negatives, others, mirrored=2 * above == n, n_positive=above)
-    step = first_step(data, gaussian_start(rng, data.V, d), 100.0)
+    step = Step(data, gaussian_start(rng, data.V, d), 100.0)
     form, important = closed_form(data, step.start.E, step.start.v, 100.0), data.kinds != 0
     basis = np.linalg.qr(step.E.T)[0].T  # of the row space, where p_* lies
     solution = solve(MarginProblem.from_vocabulary(step.E @ basis.T, data.counts, data.important))
@@ -174,7 +174,7 @@ def _barrier_row(seed: int, factor: float, c: float) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     data = planted(rng, 12, 3, 3, 1, 4, mirrored=True)
     eta = factor * sufficient_step(data)
-    step = first_step(data, gaussian_start(rng, data.V, 4096), eta)
+    step = Step(data, gaussian_start(rng, data.V, 4096), eta)
     p = step.start.p if np.isnan(c) else c * step.start.v
     run = second_stage(step, [100.0, 1000.0], p, tolerance=1e-7, growth=20.0)
     return {
@@ -207,7 +207,7 @@ def alternative_table(
 def _alternative_row(positives: int, negatives: int, eta: float, c: float, seed: int, d: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     data = planted(rng, 20, 4, positives, negatives, 8, mirrored=True)
-    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    step = Step(data, gaussian_start(rng, data.V, d), eta)
     run = second_stage(step, [20.0, 100.0], c * step.start.v)
     return {
         "positives": positives,
@@ -257,7 +257,7 @@ def _robustness_row(shape: tuple[int, int, int, int, int], eta: float, seeds: in
 def _planted_run(n: int, T: int, half: int, others: int, d: int, eta: float, seed: int) -> tuple[Planted, Run]:
     rng = np.random.default_rng([seed, d])
     data = planted(rng, n, T, half, half, others)
-    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    step = Step(data, gaussian_start(rng, data.V, d), eta)
     return data, second_stage(step, [40.0, 400.0], tolerance=1e-6, growth=20.0, most_evaluations=3000)
 
 
@@ -294,7 +294,7 @@ def review_tables(seed: int = 0, *, epochs: int = 8, n: int = 5000, V: int = 150
     rng = np.random.default_rng(seed)
     train, held_out = _reviews(rng, n, V)
     start = replace(gaussian_start(rng, V, d), v=rng.normal(size=d) / np.sqrt(d))
-    step = first_step(train, start, 1.0)
+    step = Step(train, start, 1.0)
     E, p = train_embeddings(rng, train, start, epochs)
     frequent = np.asarray(train.counts.sum(axis=0)).ravel() >= 100
     tokens = {
@@ -345,7 +345,7 @@ def _reviews(rng: np.random.Generator, n: int, V: int) -> tuple[Documents, Docum
 def train_embeddings(
     rng: np.random.Generator, data: Documents, start: Start, epochs: int, weights: Vector | None = None
 ) -> tuple[Vector, Vector]:
-    """E and p after Adam on batches of 250 documents, v fixed; `weights` of the documents as in `first_step`."""
+    """E and p after Adam on batches of 250 documents, v fixed; `weights` of the documents as in `Step`."""
     v, shape = start.v, start.E.shape
     theta = np.concatenate([start.E.ravel(), start.p])
     adam = _Adam(theta)

@@ -18,13 +18,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ...base.checks import check_number, floats
-from ...base.errors import NotSeparable, refusal
+from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
 from ..problems.heads import HeadProblem
 from ..problems.selection_loss import Blocks, JointProblem, Problem, SelectionProblem, scores_of
 from ..svm.problem import MarginProblem
-from ..svm.solver import solve
+from ..svm.solver import solve, solved
 
 BallProblem = SelectionProblem | JointProblem | HeadProblem
 
@@ -411,12 +411,8 @@ def _turned(problem: JointProblem, balls: tuple[float, float], starts: list[Bloc
 
 def _margin_directions(problem: SelectionProblem) -> list[Blocks]:
     """The max-margin direction of the best tokens, if they can be separated: where the path should end."""
-    best = problem.keys.argmax(problem.scores)
-    try:
-        p = solve(MarginProblem.from_selection(problem.keys, best)).p
-    except NotSeparable:
-        return []
-    return [(p,)] if np.linalg.norm(p) > 0 else []
+    found = solved(solve, MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores)))
+    return [] if found is None or not found.p.any() else [(found.p,)]
 
 
 def _scan(problem: SelectionProblem, radius: float, start: Vector) -> Vector | None:

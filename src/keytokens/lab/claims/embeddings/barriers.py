@@ -11,15 +11,15 @@ from functools import cached_property
 
 import numpy as np
 
+from ....model.ragged import Vector
 from ....training.loop import Status, run
 from ...descent.flow import Flow, FlowState
 from ...problems.embeddings import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
 from ...problems.geometry import misalignment
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import Array, solved
 from .data import Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
 from .flows import LOOSE, PIECES
 from .stages import (
@@ -28,7 +28,6 @@ from .stages import (
     Run,
     Start,
     Step,
-    first_step,
     gaussian_start,
     ideal_start,
     loss,
@@ -45,7 +44,7 @@ class Guarded:
 
     data: Planted
     step: Step
-    start: Array
+    start: Vector
     norms: tuple[float, ...] = (1e2, 1e3)
 
     @cached_property
@@ -72,7 +71,7 @@ def _guarded(rng: np.random.Generator) -> Guarded:
     start, share = gaussian_start(rng, data.V, 4096), float(rng.random() < 0.5)
 
     def guarded(start: Start) -> Guarded:
-        return Guarded(data, first_step(data, start, eta), share * start.p)
+        return Guarded(data, Step(data, start, eta), share * start.p)
 
     return guarded(small_enough(start, lambda start: bool(_BELOW.holds(guarded(start)))))
 
@@ -89,7 +88,7 @@ def _trapped(eta: float = 100.0, c: float = 4.0, seed: int = 0) -> Guarded:
     rng = np.random.default_rng(seed)
     data = planted(rng, 20, 4, 5, 1, 8, mirrored=True)
     start = ideal_start(rng, data.V, data.V + 1)
-    return Guarded(data, first_step(data, start, eta), c * start.v)
+    return Guarded(data, Step(data, start, eta), c * start.v)
 
 
 # --- exact forms -----------------------------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ class Ideal:
 
     @cached_property
     def step(self) -> Step:
-        return first_step(self.data, self.start, self.eta)
+        return Step(self.data, self.start, self.eta)
 
     @cached_property
     def solution(self) -> Solution:
@@ -186,7 +185,7 @@ def _far_along_v(rng: np.random.Generator) -> Guarded:
     positives = int(rng.integers(4, 7))
     data = planted(rng, 2 * positives, 4, positives, 1, int(rng.integers(4, 7)), mirrored=True)
     start = ideal_start(rng, data.V, data.V + 1)
-    return Guarded(data, first_step(data, start, float(rng.uniform(90, 300))), float(rng.uniform(4, 6)) * start.v)
+    return Guarded(data, Step(data, start, float(rng.uniform(90, 300))), float(rng.uniform(4, 6)) * start.v)
 
 
 _WORTHLESS = Hypothesis[Guarded](
@@ -211,9 +210,9 @@ class ManyClasses:
     """Planted documents of K classes after one step from p = 0, E v_k = 0."""
 
     data: Classes
-    E: Array
-    v: Array
-    start: Array
+    E: Vector
+    v: Vector
+    start: Vector
 
     @cached_property
     def end(self) -> tuple[FlowState, Status]:

@@ -14,18 +14,18 @@ import numpy as np
 from ....model.attention import Parameters, evaluate
 from ....model.blocks import Block
 from ....model.losses import Logistic
+from ....model.ragged import Vector
 from ...problems.embeddings import Classes, class_frequencies, multiclass_gradient, planted_classes, pull_back
 from ..claim import Counter, Hypothesis, claim
-from ..instances import Array, central_differences
+from ..instances import central_differences
 from .data import Documents, random_labels
 from .stages import (
     AFTER,
     PAPER,
     Start,
-    Training,
+    Step,
     attention,
     embedding_gradient,
-    first_step,
     gaussian_start,
     indicator_direction,
     random_documents,
@@ -33,17 +33,17 @@ from .stages import (
 )
 
 
-def _any_training(rng: np.random.Generator) -> Training:
+def _any_training(rng: np.random.Generator) -> Step:
     """Everything of order 1: far from the small start of the theory."""
     documents, d = random_documents(rng), int(rng.integers(1, 6))
     start = Start(rng.normal(size=(documents.V, d)), rng.normal(size=d), rng.normal(size=d))
-    return Training(documents, start, float(rng.uniform(0.1, 10)), documents.balanced if rng.random() < 0.5 else None)
+    return Step(documents, start, float(rng.uniform(0.1, 10)), documents.balanced if rng.random() < 0.5 else None)
 
 
 # --- the gradient ----------------------------------------------------------------------------------------------------
 
 
-def _literal_logits(documents: Documents, start: Start, places: Array | None = None) -> Array:
+def _literal_logits(documents: Documents, start: Start, places: Vector | None = None) -> Vector:
     """f of each document, position by position: softmax(p'E_X')E_X v; perhaps with an embedding of each place added."""
     f = []
     for row in documents.tokens:
@@ -53,13 +53,13 @@ def _literal_logits(documents: Documents, start: Start, places: Array | None = N
     return np.array(f)
 
 
-def _literal_loss(case: Training, E: Array) -> float:
+def _literal_loss(case: Step, E: Vector) -> float:
     weights = case.documents.even if case.weights is None else case.weights
     f = _literal_logits(case.documents, replace(case.start, E=E))
     return float(weights @ np.logaddexp(0, -case.documents.labels * f))
 
 
-def _core_gradient(case: Training) -> Array:
+def _core_gradient(case: Step) -> Vector:
     """By the chain rule through a = E p and b = E v, as the classifier trains."""
     E, p, v = case.start.E, case.start.p, case.start.v[None]
     weights = case.documents.even if case.weights is None else case.weights
@@ -76,9 +76,9 @@ def _core_gradient(case: Training) -> Array:
 class Ordered:
     """A training set, another order of the tokens of each document, and an embedding of each place."""
 
-    case: Training
+    case: Step
     shuffled: Documents
-    places: Array
+    places: Vector
 
 
 def _ordered(rng: np.random.Generator, scale: float = 0.0) -> Ordered:
@@ -108,7 +108,7 @@ def _counted(rng: np.random.Generator) -> Counted:
     return Counted(random_documents(rng, 15), balanced=bool(rng.random() < 0.5))
 
 
-def _class_share(documents: Documents, y: float, balanced: bool) -> Array:
+def _class_share(documents: Documents, y: float, balanced: bool) -> Vector:
     """(V,) the mean of c_s/T over the documents of a class, times 1/2 or the share of the class."""
     rows = [row for row, label in zip(documents.tokens, documents.labels, strict=True) if label == y]
     total = np.zeros(documents.V)
@@ -136,7 +136,7 @@ _WEIGHED = Hypothesis[Counted](
     draw=_any_training,
     seeds=40,
 )
-def _gradient(case: Training) -> float:
+def _gradient(case: Step) -> float:
     """Against central differences (to 1e-8) and against the classifier's gradient (to rounding)."""
     formula = embedding_gradient(case.documents, case.start, case.weights)
     numeric = central_differences(lambda E: _literal_loss(case, E), case.start.E)
@@ -205,12 +205,12 @@ def _signed_frequency(one: Counted) -> float:
 class Steps:
     """Several steps on E; perhaps p moves too in between."""
 
-    case: Training
+    case: Step
     count: int
     p_moves: bool = False
 
     @cached_property
-    def moved(self) -> Array:
+    def moved(self) -> Vector:
         documents, start = self.case.documents, self.case.start
         E, p = start.E, start.p
         for _ in range(self.count):
@@ -224,7 +224,7 @@ class Steps:
 def _steps(rng: np.random.Generator) -> Steps:
     documents, d = random_documents(rng, 14), int(rng.integers(3, 20))
     start = Start(rng.normal(size=(documents.V, d)), rng.normal(size=d), rng.normal(size=d))
-    return Steps(Training(documents, start, float(rng.uniform(0.1, 2))), int(rng.integers(1, 4)))
+    return Steps(Step(documents, start, float(rng.uniform(0.1, 2))), int(rng.integers(1, 4)))
 
 
 _FIXED = Hypothesis[Steps]("p stays where it is while E is trained", lambda one: not one.p_moves)
@@ -232,25 +232,25 @@ _FIXED = Hypothesis[Steps]("p stays where it is while E is trained", lambda one:
 
 def _moving_query() -> Steps:
     rng = np.random.default_rng(3)
-    return Steps(Training(random_labels(rng, 12, 4, 8), gaussian_start(rng, 8, 10), 5.0), 2, p_moves=True)
+    return Steps(Step(random_labels(rng, 12, 4, 8), gaussian_start(rng, 8, 10), 5.0), 2, p_moves=True)
 
 
 # --- enough dimensions -----------------------------------------------------------------------------------------------
 
 
-def _high_dimension(rng: np.random.Generator) -> Training:
+def _high_dimension(rng: np.random.Generator) -> Step:
     documents = random_documents(rng, 12)
     d = documents.V + 2 + int(rng.integers(0, 6)) ** 2
-    return Training(documents, gaussian_start(rng, documents.V, d), float(rng.uniform(0.1, 200)))
+    return Step(documents, gaussian_start(rng, documents.V, d), float(rng.uniform(0.1, 200)))
 
 
-def _low_dimension(missing: int) -> Training:
+def _low_dimension(missing: int) -> Step:
     rng = np.random.default_rng(missing)
     documents = random_labels(rng, 12, 5, 9)
-    return Training(documents, gaussian_start(rng, 9, 11 - missing), 20.0)
+    return Step(documents, gaussian_start(rng, 9, 11 - missing), 20.0)
 
 
-_ENOUGH = Hypothesis[Training]("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
+_ENOUGH = Hypothesis[Step]("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
 
 
 # --- several classes -------------------------------------------------------------------------------------------------
@@ -259,9 +259,9 @@ _ENOUGH = Hypothesis[Training]("d >= V + 2", lambda case: case.start.E.shape[1] 
 @dataclass(frozen=True, eq=False)
 class ManyClasses:
     data: Classes
-    E: Array
-    p: Array
-    v: Array  # (K, d)
+    E: Vector
+    p: Vector
+    v: Vector  # (K, d)
 
 
 def _many_classes(rng: np.random.Generator) -> ManyClasses:
@@ -326,10 +326,10 @@ def _outside_span(one: Steps) -> float:
     ),
     notes="The paper asks for a large d; V + 2 is ours.",
 )
-def _no_indicator(case: Training) -> float:
+def _no_indicator(case: Step) -> float:
     """For every token: how badly E1 q = (1 at the token, else 0), q orthogonal to v and p_0, is solved at best."""
     pair = [case.start.v, case.start.p]
-    return max(indicator_direction(case.step.E, s, pair)[1] for s in range(case.documents.V))
+    return max(indicator_direction(case.E, s, pair)[1] for s in range(case.documents.V))
 
 
 @claim(
@@ -354,32 +354,32 @@ def _multiclass_step(one: ManyClasses) -> float:
 # --- the leading term ------------------------------------------------------------------------------------------------
 
 
-def _ideal(rng: np.random.Generator) -> Training:
+def _ideal(rng: np.random.Generator) -> Step:
     """p = 0 and E v = 0, which is all that the exact step needs; E is otherwise arbitrary."""
     documents, d = random_documents(rng, 12), int(rng.integers(2, 9))
     v = rng.normal(size=d)
     E = rng.normal(size=(documents.V, d))
     E -= np.outer(E @ v, v) / (v @ v)
     weights = documents.balanced if rng.random() < 0.5 else None
-    return Training(documents, Start(E, np.zeros(d), v), float(rng.uniform(0.1, 100)), weights)
+    return Step(documents, Start(E, np.zeros(d), v), float(rng.uniform(0.1, 100)), weights)
 
 
-_ZERO_QUERY = Hypothesis[Training]("p_0 = 0", lambda case: not case.start.p.any())
-_NO_VALUES = Hypothesis[Training]("E_0 v = 0", lambda case: bool(np.abs(case.start.E @ case.start.v).max() < 1e-12))
+_ZERO_QUERY = Hypothesis[Step]("p_0 = 0", lambda case: not case.start.p.any())
+_NO_VALUES = Hypothesis[Step]("E_0 v = 0", lambda case: bool(np.abs(case.start.E @ case.start.v).max() < 1e-12))
 
 
-def _moved_start(**change: Array) -> Training:
+def _moved_start(**change: Vector) -> Step:
     case = _ideal(np.random.default_rng(0))
     return replace(case, start=replace(case.start, **change))
 
 
-def _with_query() -> Training:
+def _with_query() -> Step:
     rng = np.random.default_rng(1)
     case = _moved_start()
     return _moved_start(p=rng.normal(size=case.start.p.shape))
 
 
-def _with_values() -> Training:
+def _with_values() -> Step:
     case = _moved_start()
     return _moved_start(E=case.start.E + np.outer(np.arange(case.documents.V), case.start.v))
 
@@ -387,21 +387,21 @@ def _with_values() -> Training:
 # --- how far the step is from its leading term -----------------------------------------------------------------------
 
 
-def _scaled_start(rng: np.random.Generator) -> Training:
+def _scaled_start(rng: np.random.Generator) -> Step:
     """The start of the theory, or a larger or smaller one; documents of all kinds."""
     documents = random_documents(rng, 20)
     start = gaussian_start(rng, documents.V, int(2 ** rng.uniform(0, 9)))
     scale = np.exp(rng.normal(size=3))
     start = Start(scale[0] * start.E, scale[1] * start.p, scale[2] * start.v)
-    return Training(documents, start, 1.0, documents.balanced if rng.random() < 0.5 else None)
+    return Step(documents, start, 1.0, documents.balanced if rng.random() < 0.5 else None)
 
 
 @dataclass(frozen=True, eq=False)
-class Attained(Training):
+class Attained(Step):
     """A case in which the bound is nearly attained: a larger bound would be noticed."""
 
 
-def _nearly_attained() -> Training:
+def _nearly_attained() -> Step:
     """One rare token against many: attention, force and value differ from the even ones as much as the bound allows."""
     documents = Documents.of([[0] + [1] * 2000], [1], 2)
     return Attained(documents, Start(np.array([[0.02], [-0.02]]), np.array([3.0]), np.array([1.0])))
@@ -418,14 +418,14 @@ class Growing:
     seed: int
     power: float = 0.5  # E_s and p of size d^(1/2 - power)
 
-    def errors(self) -> Array:
+    def errors(self) -> Vector:
         """(dimensions,) the largest error_s/freq_s, mean over the starts."""
         return np.array([np.mean([self._error(d, k) for k in range(4)]) for d in DIMENSIONS])
 
     def _error(self, d: int, k: int) -> float:
         start = gaussian_start(np.random.default_rng([self.seed, d, k]), self.documents.V, d)
         larger = d ** (0.5 - self.power)
-        return first_step(self.documents, replace(start, E=larger * start.E, p=larger * start.p), 1.0).relative_error
+        return Step(self.documents, replace(start, E=larger * start.E, p=larger * start.p), 1.0).relative_error
 
 
 def _growing(rng: np.random.Generator) -> Growing:
@@ -449,12 +449,12 @@ _SMALL = Hypothesis[Growing]("E_s and p_0 are Gaussian with variance 1/d", lambd
         Counter("values at the start", _NO_VALUES.says, _with_values),
     ),
 )
-def _leading(case: Training) -> float:
+def _leading(case: Step) -> float:
     """|E1 - E0 - eta alpha/2 v'| over eta |v|, and the values: b1 - b0 = eta alpha |v|^2/2."""
-    step, v = case.step, case.start.v
+    v = case.start.v
     size = float(np.linalg.norm(v))
-    rows = np.abs(step.E - case.start.E - case.eta * step.leading).max() / (case.eta * size)
-    values = np.abs(step.b - case.start.E @ v - case.eta * step.alpha * size**2 / 2).max() / (case.eta * size**2)
+    rows = np.abs(case.E - case.start.E - case.eta * case.leading).max() / (case.eta * size)
+    values = np.abs(case.b - case.start.E @ v - case.eta * case.alpha * size**2 / 2).max() / (case.eta * size**2)
     return float(max(rows, values))
 
 
@@ -469,9 +469,9 @@ def _leading(case: Training) -> float:
     seeds=80,
     notes="The constants are ours.",
 )
-def _above_bound(case: Training) -> float:
+def _above_bound(case: Step) -> float:
     """The largest error_s / bound_s, less 1; where the bound should be attained, it must be to 1 %."""
-    share = float(np.max(case.step.error / case.step.error_bound))
+    share = float(np.max(case.error / case.error_bound))
     return max(share - 1, 0.99 - share) if isinstance(case, Attained) else share - 1
 
 

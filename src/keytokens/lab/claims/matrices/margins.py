@@ -13,8 +13,9 @@ from ...problems.cross_attention import CrossProblem
 from ...svm.matrix import matrix_problem, solve_matrix
 from ...svm.nuclear import solve_nuclear
 from ...svm.solution import Solution
+from ...svm.solver import solved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import cross_spheres, few_tokens, more_tokens, solved
+from ..instances import cross_spheres, few_tokens, more_tokens
 
 PAPER = "Transformers as Support Vector Machines (arXiv:2308.16898), "
 OURS = "keytokens, after " + PAPER.removesuffix(", ")

@@ -18,6 +18,7 @@ from ...svm.lq import solve_lq
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm
 from ...svm.solution import Solution
+from ...svm.solver import solved
 from ..claim import Counter, Hypothesis, claim
 from ..instances import (
     Race,
@@ -29,7 +30,6 @@ from ..instances import (
     on_the_best,
     race_of,
     self_attention,
-    solved,
     two_inputs,
 )
 from ..max_margin.assumptions import best_solution, can_win, equal_scores, is_separable, step_limit

@@ -32,7 +32,6 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.optimize import brentq, linprog, minimize
 
-from ....base.errors import NotSeparable
 from ....model.ragged import Bags, Index, Vector, softmax
 from ...paths.balls import joint_path
 from ...problems.geometry import angle, misalignment
@@ -41,10 +40,9 @@ from ...problems.selection_loss import JointProblem, scores_of
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm, relaxed_problem
 from ...svm.solution import Solution
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from ..instances import solved
 
 ON_MARGIN = 1e-6  # inputs whose label margin exceeds the least one by no more, relatively, support the head
 
@@ -351,10 +349,7 @@ def _trained(rng: np.random.Generator, off: bool) -> JointLimit:
 
 
 def _separable(one: JointLimit) -> bool:
-    try:
-        return math.isfinite(one.strict.norm)
-    except NotSeparable:
-        return False
+    return solved(lambda: one.strict) is not None
 
 
 def _all_on_margin(one: JointLimit) -> bool | None:

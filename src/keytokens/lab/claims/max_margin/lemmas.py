@@ -13,9 +13,9 @@ from ...problems.losses import Correlation
 from ...problems.selection_loss import SelectionProblem, scores_of
 from ...selection import score_gap, separating_witness
 from ...svm.problem import MarginProblem
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import one_bag, solved, two_limits
+from ..instances import one_bag, two_limits
 from .assumptions import (
     Local,
     along,

@@ -23,14 +23,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ....base.errors import NotSeparable
 from ....model.ragged import Bags, Index, Vector
 from ...problems.geometry import misalignment
 from ...problems.losses import Scaled
 from ...problems.selection_loss import SelectionProblem
 from ...selection import ON_THE_MARGIN, directional_neighbours, in_general_position, local_optimum
 from ...svm.problem import MarginProblem
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
 from .assumptions import slopes
@@ -416,10 +415,8 @@ class ConeAround:
         return self.view.near & (self.view.gaps < 0)
 
     def _max_margin(self) -> Vector:
-        try:
-            return unit(solve(MarginProblem.from_selection(self.problem.keys, self.view.selection)).p)
-        except NotSeparable:
-            return self.q
+        found = solved(solve, MarginProblem.from_selection(self.problem.keys, self.view.selection))
+        return self.q if found is None else unit(found.p)
 
     def _turned(self, way: Vector, most: float) -> Vector:
         """q turned towards q + way by at most `most`, and by no more than half the cone; anywhere if way is 0."""

@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ....base.errors import InputError, NotSeparable
+from ....base.errors import InputError
 from ....model.ragged import Bags, Index, Vector
 from ...paths.balls import PathPoint, regularisation_path
 from ...paths.sets import Decomposition, Falls, SetPoint, decomposition, set_path
@@ -35,10 +35,9 @@ from ...problems.selection_loss import SelectionProblem
 from ...svm.problem import MarginProblem
 from ...svm.sets import solve_set_valued
 from ...svm.solution import Solution
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from ..instances import solved
 from .assumptions import LOSSES, can_win, falls, slopes
 
 NEAR, FAR, PROVED = 10.0, 1e4, 1e8  # radii, in units of |p_mm|
@@ -365,13 +364,8 @@ class Limit:
     @cached_property
     def solutions(self) -> list[Solution]:
         """The max-margin solution of every choice of winners that has one, shortest first."""
-        found = []
-        for winners in itertools.product(*self.sets):
-            try:
-                found.append(solve(self._rows(winners)))
-            except NotSeparable:
-                continue
-        return sorted(found, key=lambda one: one.norm)
+        found = (solved(solve, self._rows(winners)) for winners in itertools.product(*self.sets))
+        return sorted((one for one in found if one is not None), key=lambda one: one.norm)
 
     def _rows(self, winners: Sequence[int]) -> MarginProblem:
         """Winners 1 above the tokens outside their sets."""
