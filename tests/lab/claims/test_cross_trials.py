@@ -51,16 +51,15 @@ def test_W_one_by_one(seed):
         assert_allclose(end.reshape(3, 3), alone, atol=1e-10)
 
 
-@pytest.mark.parametrize("penalty", [0.0, EPSILON, 1e-3])
-@settings(max_examples=6)
+@settings(max_examples=10)
 @given(seed=seeds)
-def test_factors_one_by_one(penalty, seed):
+def test_factors_one_by_one(seed):
     """Twenty steps: a longer path may pass a saddle, where a unit step makes much of the last digit."""
     every, steps = problems(seed), 20
     K, Q = np.random.default_rng(seed).normal(size=(2, 3, 3, 2))
-    ends = descend_factors(cross_trials(every), steps, 0.1, K, Q, penalty)
+    ends = descend_factors(cross_trials(every), steps, 0.1, K, Q)
     for k, problem in enumerate(every):
-        alone = run(Descent(KeyQueryProblem(problem, 2, penalty), Normalised(0.1)), (K[k], Q[k]), steps).state.blocks
+        alone = run(Descent(KeyQueryProblem(problem, 2), Normalised(0.1)), (K[k], Q[k]), steps).state.blocks
         for mine, other in zip((ends[0][k], ends[1][k]), alone, strict=True):
             assert_allclose(mine, other, atol=1e-10)
 

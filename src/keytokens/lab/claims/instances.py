@@ -72,12 +72,10 @@ def joint(third: tuple[float, float]) -> JointProblem:
     return JointProblem(np.array([1.0, -1.0, 1.0]), x, x)
 
 
-def tied(seed: int, n: int = 4, T: int = 5, d: int = 20) -> SelectionProblem:
-    """Random keys; in each input one best token, all others with one score."""
-    rng = np.random.default_rng(seed)
-    keys = rng.normal(size=(n, T, d)) / np.sqrt(d)
-    scores = np.where(np.arange(T) == 0, 1.0, 0.0) * np.ones((n, 1))
-    return SelectionProblem(Bags.of(keys), scores.ravel())
+def tied(seed: int) -> SelectionProblem:
+    """Four inputs with five random keys in twenty dimensions; in each one best token, all others with one score."""
+    keys = np.random.default_rng(seed).normal(size=(4, 5, 20)) / np.sqrt(20)
+    return SelectionProblem(Bags.of(keys), np.tile(np.eye(5)[0], 4))
 
 
 def spheres(seed: int, d: int) -> SelectionProblem:
@@ -225,13 +223,13 @@ def longest_difference(problem: SelectionProblem) -> float:
     return float(np.linalg.norm(keys.rows - keys.spread(keys.rows[best]), axis=1).max())
 
 
-def central_differences(value: Callable[[Vector], float], at: Vector, h: float = 1e-3) -> Vector:
+def central_differences(value: Callable[[Vector], float], at: Vector) -> Vector:
     """The gradient of a function of an array by central differences of fourth order.
 
     >>> central_differences(lambda x: float((x**4).sum()), np.array([[1.0, -2.0]])).round(9).tolist()
     [[4.0, -32.0]]
     """
-    out = np.zeros_like(at)
+    out, h = np.zeros_like(at), 1e-3
     for place in np.ndindex(at.shape):
         step = np.zeros_like(at)
         step[place] = h

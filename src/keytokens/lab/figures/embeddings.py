@@ -356,7 +356,7 @@ TENTH = "In dimension 64 the error of one step is some tenth of the frequency."
 
 def compute_reviews(small: bool) -> Tables:
     """Trained embeddings on simulated reviews: all of E and p trained, v fixed."""
-    return review_tables(n=2500, epochs=8) if small else review_tables()
+    return review_tables(2500) if small else review_tables()
 
 
 def checks_reviews(tables: Tables) -> list[Check]:

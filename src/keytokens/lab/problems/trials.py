@@ -269,23 +269,12 @@ def sphere_ends(n: int, T: int, d: int, seeds: Iterable[int], steps: int = 1200,
     return trials.judged(trials.descend(steps, length))
 
 
-def descend_factors(
-    trials: Trials, steps: int, eta: float, K: Vector, Q: Vector, penalty: float = 0.0
-) -> tuple[Vector, Vector]:
-    """K (m, d, r) and Q (m, e, r) after so many steps, each of length eta for both factors by themselves.
-
-    `penalty`: the gradients are those of the loss plus so much (|K|^2 + |Q|^2).
-    """
+def descend_factors(trials: Trials, steps: int, eta: float, K: Vector, Q: Vector) -> tuple[Vector, Vector]:
+    """K (m, d, r) and Q (m, e, r) after so many steps, each of length eta for both factors by themselves."""
     m, d, _ = K.shape
     for _ in range(steps):
-        unit, log_length = trials.descents((K @ Q.transpose(0, 2, 1)).reshape(m, -1))
-        G = unit.reshape(m, d, -1)
-        down = G @ Q, G.transpose(0, 2, 1) @ K
-        if penalty:
-            top = np.maximum(log_length, np.log(2 * penalty))
-            of_loss, of_size = (np.exp(x - top)[:, None, None] for x in (log_length, np.log(2 * penalty)))
-            down = of_loss * down[0] - of_size * K, of_loss * down[1] - of_size * Q
-        K, Q = K + eta * _units(down[0]), Q + eta * _units(down[1])
+        G = trials.descents((K @ Q.transpose(0, 2, 1)).reshape(m, -1))[0].reshape(m, d, -1)
+        K, Q = K + eta * _units(G @ Q), Q + eta * _units(G.transpose(0, 2, 1) @ K)
     return K, Q
 
 

@@ -43,9 +43,9 @@ class Wanted:
         return None if self.frobenius is None else solve_nuclear(self.problem, self.frobenius)
 
 
-def _draw_wanted(rng: np.random.Generator, most: int = 5) -> Wanted:
+def _draw_wanted(rng: np.random.Generator) -> Wanted:
     """Any selection; n and T - 1 up to d; every other time the queries are tokens of the inputs."""
-    d = int(rng.integers(2, most + 1))
+    d = int(rng.integers(2, 6))
     n, T = int(rng.integers(1, d + 1)), int(rng.integers(2, d + 2))
     one = cross_spheres(rng, n, T, d, self_attention=bool(rng.integers(2)))
     return Wanted(one.values, one.queries, rng.integers(0, T, n))

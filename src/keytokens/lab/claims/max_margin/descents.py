@@ -297,8 +297,8 @@ ALONE = Hypothesis[GlobalRun](
 )
 
 
-def _global_run(problem: SelectionProblem, start: list[float], directed: bool = True) -> GlobalRun:
-    return GlobalRun(problem, np.array(start), step_limit(problem), directed)
+def _global_run(problem: SelectionProblem, start: list[float]) -> GlobalRun:
+    return GlobalRun(problem, np.array(start), step_limit(problem), directed=True)
 
 
 @claim(
