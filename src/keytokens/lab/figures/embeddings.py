@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..claims.embeddings.data import planted
 from ..claims.embeddings.stages import embedding_gradient, gaussian_start, loss
 from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
-from .look import BLACK, STYLES, cloud, number
+from .look import BLACK, STYLES, Axes, cloud, number
 from .simulations import (
     alternative_table,
     barrier_table,
@@ -22,10 +20,6 @@ from .simulations import (
     robustness_table,
     token_table,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 ETA = 200.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,8 @@ from ..svm.problem import MarginProblem
 from ..svm.sets import label_svm, relaxed_problem
 from ..svm.solver import solve
 from .figure import CODE, OURS, Check, Sheet, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, plane, ray, tokens, walk
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, plane, ray, tokens, walk
 from .tables import cosine, states, value_at
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 START = (np.array([-1.0, 0.0]), np.array([0.0, -1.0]))  # v, p
 PUBLISHED = Normalised(0.1, floor=(1e-9, 1e-19))  # the floors of published code, of v and of p

@@ -17,8 +17,10 @@ from ...model.ragged import Vector
 from .figure import Figure, Sheet, Table, Tables
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Drawing
+else:
+    Axes = Any  # for the annotations of all figures
 
 
 # Okabe and Ito's colours, told apart by all; their yellow is too pale for a line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,8 @@ from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import NotSolved, Solution
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import BLUE, GREEN, ORANGE, STYLES
-from .tables import WIDE, difference, groupby, records, stacked, standard_error, where
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from .look import BLUE, GREEN, ORANGE, STYLES, Axes
+from .tables import WIDE, difference, groupby, stacked, standard_error, summarised, where
 
 Target = tuple[Vector, Vector, float, int, int]
 
@@ -111,14 +107,13 @@ MEANS = (  # 0 for W, 1 for (K, Q); step, column, expected mean, source
 @cache
 def _tables_local(count: int) -> Tables:
     runs, ends = trained(count, 6, 8, 10, 0.1, AT_LOCAL)
-    means = records(_mean_row(factors, t, group) for (factors, t), group in groupby(runs, "factors", "t"))
-    return {"runs": runs, "ends": ends, "means": means}
+    return {"runs": runs, "ends": ends, "means": summarised(runs, ("factors", "t"), _mean_row)}
 
 
-def _mean_row(factors: int, t: int, runs: Table) -> dict[str, float]:
+def _mean_row(runs: Table) -> dict[str, float]:
     columns = {"attention": "attention", "to_frobenius": "f", "to_nuclear": "n"}
     means = {name: runs[name].mean() for name in columns}
-    return {"factors": factors, "t": t, **means, **{f"{x}_error": standard_error(runs[n]) for n, x in columns.items()}}
+    return {**means, **{f"{x}_error": standard_error(runs[name]) for name, x in columns.items()}}
 
 
 def compute_local(small: bool) -> Tables:
@@ -221,38 +216,31 @@ EXPECTED_RANK = {
 @cache
 def _tables_rank(count: int) -> Tables:
     runs = stacked(_runs_rank(n, T, d, count) for n, T in CASES_RANK for d in DIMENSIONS_RANK)
-    means = [
-        {
-            **dict(zip(("n", "T", "d"), case, strict=True)),
-            "separable": len(group["d"]),
-            "drawn": group["drawn"][0],
-            **{name: group[name].mean() for name in ("frobenius", "nuclear")},
-        }
-        for case, group in groupby(runs, "n", "T", "d")
-    ]
-    return {"runs": runs, "means": records(means)}
+
+    def means(group: Table) -> dict[str, float]:
+        ranks = {name: group[name].mean() for name in ("frobenius", "nuclear")}
+        return {"separable": len(group["d"]), "drawn": group["drawn"][0], **ranks}
+
+    return {"runs": runs, "means": summarised(runs, ("n", "T", "d"), means)}
 
 
 def _runs_rank(n: int, T: int, d: int, count: int) -> Table:
     """The first separable problems, and how many were drawn for them."""
     found: list[tuple[int, Solution, Solution]] = []
-    seed = 0
-    while len(found) < count and seed < DRAWS * count:
-        both = _solved(cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d))
-        seed += 1
+    drawn = 0
+    while len(found) < count and drawn < DRAWS * count:
+        both = _solved(cross_spheres(np.random.default_rng([n, T, d, drawn]), n, T, d))
         if both is not None:
-            found.append((seed - 1, *both))
-    return table(
-        n=n,
-        T=T,
-        d=d,
-        seed=np.array([one[0] for one in found], np.intp),
-        drawn=seed,
-        frobenius=np.array([short.rank.absolute for _, short, _ in found], np.float64),
-        nuclear=np.array([thin.rank.absolute for _, _, thin in found], np.float64),
-        nuclear_relative=np.array([thin.rank.relative for _, _, thin in found], np.float64),
-        gap=np.array([thin.gap for _, _, thin in found], np.float64),
-    )
+            found.append((drawn, *both))
+        drawn += 1
+    columns = {
+        "frobenius": [short.rank.absolute for _, short, _ in found],
+        "nuclear": [thin.rank.absolute for _, _, thin in found],
+        "nuclear_relative": [thin.rank.relative for _, _, thin in found],
+        "gap": [thin.gap for _, _, thin in found],
+    }
+    numbers = {name: np.array(column, np.float64) for name, column in columns.items()}
+    return table(n=n, T=T, d=d, seed=np.array([seed for seed, _, _ in found], np.intp), drawn=drawn, **numbers)
 
 
 def _solved(problem: CrossProblem) -> tuple[Solution, Solution] | None:
@@ -341,15 +329,11 @@ EXPECTED_GLOBAL = {
 def _tables_global(count: int, longer: int = 1) -> Tables:
     """`longer`: steps that are so many times as long, and fewer."""
     runs = stacked(_runs_global(n, T, d, count, longer) for n, T in CASES_GLOBAL for d in DIMENSIONS_GLOBAL)
-    shares = [
-        {
-            **dict(zip(("n", "T", "d"), case, strict=True)),
-            "runs": len(group["d"]),
-            **{name: group[name].mean() for name in ("saturated", "local", "best")},
-        }
-        for case, group in groupby(runs, "n", "T", "d")
-    ]
-    return {"runs": runs, "shares": records(shares)}
+
+    def shares(group: Table) -> dict[str, float]:
+        return {"runs": len(group["d"]), **{name: group[name].mean() for name in ("saturated", "local", "best")}}
+
+    return {"runs": runs, "shares": summarised(runs, ("n", "T", "d"), shares)}
 
 
 def _runs_global(n: int, T: int, d: int, count: int, longer: int) -> Table:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...model.ragged import Vector
 from ..claims.instances import GMM, LMM, STARTS, one_bag, three_bags, two_limits, two_scores
 from ..descent.flow import flow
-from ..descent.steps import Normalised, Plain, Step
+from ..descent.steps import DescentState, Normalised, Plain, Step
 from ..descent.trajectory import log_spaced
 from ..problems.geometry import misalignment
 from ..problems.losses import Correlation, Exponential, Logistic, MarginLoss
@@ -17,13 +17,9 @@ from ..problems.trials import Flags, Trials
 from ..selection import cone, local_optimum
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
-from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, fading, number, plane, ray, tokens, walk
+from .figure import CODE, OURS, PAPER, Check, Sheet, Tables, figure, table
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, fading, number, plane, ray, tokens, walk
 from .tables import cosine, distances, groupby, records, speed, states, value_at, walks, where
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 FLOOR_1A = """\
 The runs of published code, with 1e-12 added to the length of the gradient: they stop at |p| = 28, so their cos says \
@@ -386,22 +382,15 @@ EXPECTED = {
 RULES: dict[str, Step] = {"normalised": Normalised(0.1), "floor": Normalised(0.1, floor=1e-12), "plain": Plain(1.0)}
 
 
-def runs_4a(*names: str) -> dict[str, Table]:
-    """Attention on the best tokens and the norm of p, step by step, for some of the step rules."""
-    found = {name: list(states(three_bags(), RULES[name], np.zeros(2), 199).values()) for name in names}
-    return {
-        name: table(
-            t=[one.t for one in seen],
-            attention=[one.reading.attention[one.reading.best].mean() for one in seen],
-            norm=[one.norm for one in seen],
-        )
-        for name, seen in found.items()
-    }
+def runs_4(rule: str) -> list[DescentState]:
+    return list(states(three_bags(), RULES[rule], np.zeros(2), 199).values())
 
 
 def compute_4a(small: bool) -> Tables:
     """Fig 4(a): how fast attention concentrates, with normalised and with plain steps."""
-    return {name: {key: run[key] for key in ("t", "attention")} for name, run in runs_4a("normalised", "plain").items()}
+    runs = {rule: [one.reading for one in runs_4(rule)] for rule in ("normalised", "plain")}
+    shares = {rule: [one.attention[one.best].mean() for one in seen] for rule, seen in runs.items()}
+    return {rule: table(t=np.arange(200), attention=attention) for rule, attention in shares.items()}
 
 
 def checks_4a(tables: Tables) -> list[Check]:
@@ -433,8 +422,7 @@ value is 19.79."""
 
 def compute_4b(small: bool) -> Tables:
     """Fig 4(b): how fast the norm of p grows, with normalised and with plain steps."""
-    found = runs_4a("normalised", "floor", "plain")
-    return {name: {key: run[key] for key in ("t", "norm")} for name, run in found.items()}
+    return {rule: table(t=np.arange(200), norm=[one.norm for one in runs_4(rule)]) for rule in RULES}
 
 
 def checks_4b(tables: Tables) -> list[Check]:

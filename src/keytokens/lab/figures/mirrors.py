@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +21,8 @@ from ..svm.problem import MarginProblem
 from ..svm.solution import Solution
 from ..svm.solver import solve
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import GREY, STYLES
+from .look import GREY, STYLES, Axes
 from .tables import WIDE, records, stacked, value_at, where
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20_000}  # of the published runs, by exponent
 BETTER = """\

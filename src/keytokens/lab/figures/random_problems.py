@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +12,8 @@ from ..claims.instances import spheres
 from ..descent.flow import Flow
 from ..problems.trials import Endings, Trials, on_span
 from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES
-from .tables import WIDE, difference, groupby, records, stacked, where
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes
+from .tables import WIDE, difference, groupby, stacked, summarised, where
 
 DIMENSIONS = (2, 5, 10, 100, 300, 500)
 STEPS = 1000
@@ -132,7 +127,7 @@ def compute_9a(small: bool) -> Tables:
     floored = {d: floored_cos(d, min(count, 300)) for d in FLOORED}
     return {
         "runs": runs,
-        "bars": records(bars(d, group) for (d,), group in groupby(runs, "d")),
+        "bars": summarised(runs, ["d"], bars),
         "left": leftovers(count),
         "floor": table(
             d=list(floored),
@@ -142,7 +137,7 @@ def compute_9a(small: bool) -> Tables:
     }
 
 
-def bars(d: int, runs: Table) -> dict[str, float]:
+def bars(runs: Table) -> dict[str, float]:
     """Counts for one dimension, and the mean cos of the locally optimal runs with its standard error."""
     flags = {
         "unsaturated": ~runs["saturated"],
@@ -153,7 +148,7 @@ def bars(d: int, runs: Table) -> dict[str, float]:
     }
     cos = 1 - runs["one_minus_cos"][runs["local"]]
     counts = {name: int(flag.sum()) for name, flag in flags.items()}
-    return {"d": d, "trials": len(runs["d"]), **counts, "cos": cos.mean(), "cos_error": _error(cos)}
+    return {"trials": len(runs["d"]), **counts, "cos": cos.mean(), "cos_error": _error(cos)}
 
 
 def _error(cos: Vector) -> float:

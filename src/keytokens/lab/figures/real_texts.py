@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,13 +20,9 @@ from ...training.fit import TrainingSet, fit_scalars
 from ..claims.embeddings.data import Documents
 from ..claims.embeddings.stages import Step, attention
 from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import STYLES, cloud
+from .look import STYLES, Axes, cloud
 from .simulations import accuracy, review_start, spearman, train_embeddings
 from .tables import records
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 CAPTION = """\
 {title}: words with at least 100 occurrences (of the {vocabulary:,} most frequent ones), by the difference of their \

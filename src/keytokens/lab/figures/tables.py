@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,7 @@ from ..problems.geometry import misalignment
 from ..problems.selection_loss import Problem, SelectionProblem
 from ..problems.trials import Trials
 from .figure import Table, table
-from .look import GREY, STYLES
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from .look import GREY, STYLES, Axes
 
 Start = Vector | Sequence[Vector]
 WIDE = 3.5  # standard deviations that a sample may be off
@@ -68,6 +64,15 @@ def groupby(found: Table, *names: str) -> Iterator[tuple[tuple[Any, ...], Table]
     """
     for key in dict.fromkeys(zip(*(found[name].tolist() for name in names), strict=True)):
         yield key, where(found, **dict(zip(names, key, strict=True)))
+
+
+def summarised(found: Table, names: Sequence[str], row: Callable[[Table], Mapping[str, Any]]) -> Table:
+    """A row for each group of rows that agree in some columns: these, and what is said of the group.
+
+    >>> summarised(table(q=[2, 1, 2], t=[1, 2, 3]), ["q"], lambda group: {"t": group["t"].sum()})["t"].tolist()
+    [4, 2]
+    """
+    return records({**dict(zip(names, key, strict=True)), **row(group)} for key, group in groupby(found, *names))
 
 
 def value_at(found: Table, t: int, column: str) -> float:
