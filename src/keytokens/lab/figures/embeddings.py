@@ -25,7 +25,6 @@ ETA = 200.0
 
 
 def compute_step(small: bool) -> Tables:
-    """Trained embeddings: one gradient step moves each token along v by half its average signed frequency."""
     dims = (64, 256, 1024) if small else (64, 256, 1024, 4096, 16384)
     tokens = token_table(ETA)
     return {
@@ -109,7 +108,6 @@ factor of 2, not in its digits."""
 
 
 def compute_flow(small: bool) -> Tables:
-    """Trained embeddings: gradient flow on p goes to infinity along the max-margin direction of what it selects."""
     return {"flow": flow_table(sorted(NORMS))}
 
 
@@ -165,7 +163,6 @@ SOLVED = {(8, 20, 512): 0.4018, (8, 20, 16384): 0.4184, (4, 12, 16384): 0.5772, 
 
 
 def compute_shape(small: bool) -> Tables:
-    """Trained embeddings on planted data: values follow the posterior difference, attention its absolute value."""
     tokens = token_table()
     tables = {"tokens": {name: tokens[name] for name in ("kind", "delta", "b1", "E_p", "form")}}
     if not small:
@@ -256,7 +253,6 @@ ENDS = {
 
 
 def compute_select(small: bool) -> Tables:
-    """Trained embeddings: when every document selects its token, by step size, start and dimension."""
     if small:
         cases = [(5, 1, 100.0, 0.0), (5, 1, 100.0, 4.0)]
         return {
@@ -348,11 +344,6 @@ def draw_select(tables: Tables, left: Axes, right: Axes) -> None:
 TENTH = "In dimension 64 the error of one step is some tenth of the frequency."
 
 
-def compute_reviews(small: bool) -> Tables:
-    """Trained embeddings on simulated reviews: all of E and p trained, v fixed."""
-    return review_tables(2500) if small else review_tables()
-
-
 def checks_reviews(tables: Tables) -> list[Check]:
     numbers = {name: float(column[0]) for name, column in tables["numbers"].items()}
     return [
@@ -369,7 +360,7 @@ def checks_reviews(tables: Tables) -> list[Check]:
 @figure(
     "simulated-reviews",
     "Simulated reviews: values and attention after training",
-    compute_reviews,
+    lambda small: review_tables(2500) if small else review_tables(),
     checks_reviews,
     sheet=Sheet(2, 3.4),
 )

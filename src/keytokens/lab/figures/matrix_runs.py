@@ -116,11 +116,6 @@ def _mean_row(runs: Table) -> dict[str, float]:
     return {**means, **{f"{x}_error": standard_error(runs[name]) for name, x in columns.items()}}
 
 
-def compute_local(small: bool) -> Tables:
-    """Attention by a matrix on random problems: how W and (K, Q) saturate, and which max-margin matrix each goes to."""
-    return _tables_local(15 if small else 100)
-
-
 def checks_local(tables: Tables) -> list[Check]:
     runs, ends = tables["runs"], tables["ends"]
     of_W = where(ends, factors=0)
@@ -150,7 +145,7 @@ def _mean_local(runs: Table, factors: int, t: int, column: str, expected: float,
 @figure(
     "matrix-local",
     "Random problems: W goes to the Frobenius solution, (K, Q) to the nuclear one",
-    compute_local,
+    lambda small: _tables_local(15 if small else 100),
     checks_local,
     sheet=Sheet(2, 3.7),
 )
@@ -253,11 +248,6 @@ def _solved(problem: CrossProblem) -> tuple[Solution, Solution] | None:
         return None
 
 
-def compute_rank(small: bool) -> Tables:
-    """Ranks of max-margin matrices: full in the Frobenius norm, low in the nuclear norm, certified."""
-    return _tables_rank(3 if small else 20)
-
-
 def checks_rank(tables: Tables) -> list[Check]:
     runs = tables["runs"]
     clear = (runs["nuclear"] == runs["nuclear_relative"])[runs["d"] >= 10]
@@ -293,7 +283,7 @@ def _ranks(runs: Table, n: int, d: int) -> list[Check]:
 @figure(
     "matrix-rank",
     "Max-margin matrices: full rank in the Frobenius norm, low rank in the nuclear norm",
-    compute_rank,
+    lambda small: _tables_rank(3 if small else 20),
     checks_rank,
     full=lambda: _tables_rank(100),
     sheet=Sheet(2, 4.4),
@@ -351,11 +341,6 @@ def _runs_global(n: int, T: int, d: int, count: int, longer: int) -> Table:
     )
 
 
-def compute_global(small: bool) -> Tables:
-    """Attention by a matrix in growing dimension: how often descent on W ends in the global or a local optimum."""
-    return _tables_global(8, 3) if small else _tables_global(40)
-
-
 def checks_global(tables: Tables) -> list[Check]:
     runs, shares = tables["runs"], tables["shares"]
     settled = runs["saturated"] & (runs["d"] >= 5)
@@ -383,7 +368,7 @@ def _share(found: Table, expected: float, case: str) -> Check:
 @figure(
     "matrix-global",
     "Attention by a matrix: the global optimum is found more often in more dimensions",
-    compute_global,
+    lambda small: _tables_global(8, 3) if small else _tables_global(40),
     checks_global,
     full=lambda: _tables_global(500),
     sheet=Sheet(2, 4.2),
@@ -457,11 +442,6 @@ def _rows_several(d: int, kept: list[Ended]) -> Table:
     return table(d=d, seed=seeds, tokens=tokens, **columns)
 
 
-def compute_several(small: bool) -> Tables:
-    """Attention by a matrix under a ReLU head: where it ends on several tokens, which matrix predicts it."""
-    return _tables_several(15, 125) if small else _tables_several(40, 750)
-
-
 def checks_several(tables: Tables) -> list[Check]:
     runs = tables["runs"]
     several = runs["tokens"] > 3
@@ -485,7 +465,7 @@ def _mean_several(runs: Table, d: int, k: int) -> Check:
 @figure(
     "matrix-several",
     "A head that bends: attention on several tokens, and the matrix that predicts it",
-    compute_several,
+    lambda small: _tables_several(15, 125) if small else _tables_several(40, 750),
     checks_several,
     full=lambda: _tables_several(500, 40_000),
     sheet=Sheet(2, 3.7),

@@ -27,7 +27,6 @@ nothing of the limit. Without the floor 1 − cos is 2.3e-4 at the same step."""
 
 
 def compute_1a(small: bool) -> Tables:
-    """Fig 1(a): one input, three tokens, two of them with one score: every start goes to one direction."""
     problem, starts = one_bag(0.9), [np.array([0.0, y]) for y in STARTS]
     best = local_optimum(problem.keys, problem.scores, [0])
     floored = Trials.repeated(problem, 6).descend(1000, 0.1, start=np.array(starts), floor=1e-12)
@@ -89,7 +88,6 @@ LOCAL_1B = np.array([y < -0.75 for y in STARTS])
 
 
 def compute_1b(small: bool) -> Tables:
-    """Fig 1(b): one input, three scores: the start decides between the global and a local direction."""
     problem, starts = one_bag(0.0), [np.array([0.0, y]) for y in STARTS]
     found = local_optimum(problem.keys, problem.scores, [1])
     tied = local_optimum(one_bag(0.9).keys, one_bag(0.9).scores, [1])
@@ -168,7 +166,6 @@ the attention really uses it is 0.37134, in the same direction of the plane."""
 
 
 def compute_1c(small: bool) -> Tables:
-    """Fig 1(c): three inputs, seven tokens each: every start goes to the max-margin direction of the best tokens."""
     problem, starts = three_bags(), [np.array([x, 0.0]) for x in STARTS]
     solution = solve(MarginProblem.from_selection(problem.keys, [0, 0, 0]))
     p = solution.p
@@ -296,7 +293,6 @@ def edge(radius: Vector, inside: Vector, outside: Vector, bisections: int) -> Ve
 
 
 def compute_cone(small: bool) -> Tables:
-    """The cone of Theorem 3 with its constants, beside the basin that is measured."""
     problem = one_bag(0.0)
     constants = cone(problem.keys, problem.scores, local_optimum(problem.keys, problem.scores, [1]))
     radius = np.unique(np.concatenate([NAMED, [] if small else np.geomspace(1.0, LARGEST, 25)]))
@@ -387,7 +383,6 @@ def runs_4(rule: str) -> list[DescentState]:
 
 
 def compute_4a(small: bool) -> Tables:
-    """Fig 4(a): how fast attention concentrates, with normalised and with plain steps."""
     runs = {rule: [one.reading for one in runs_4(rule)] for rule in ("normalised", "plain")}
     shares = {rule: [one.attention[one.best].mean() for one in seen] for rule, seen in runs.items()}
     return {rule: table(t=np.arange(200), attention=attention) for rule, attention in shares.items()}
@@ -421,7 +416,6 @@ value is 19.79."""
 
 
 def compute_4b(small: bool) -> Tables:
-    """Fig 4(b): how fast the norm of p grows, with normalised and with plain steps."""
     return {rule: table(t=np.arange(200), norm=[one.norm for one in runs_4(rule)]) for rule in RULES}
 
 
@@ -472,7 +466,6 @@ def offset(loss: MarginLoss, C: Vector) -> Vector:
 
 
 def compute_5(small: bool) -> Tables:
-    """Fig 5: the loss decides which way descent leans before it settles."""
     paths = [
         {"loss": loss.name, "C": C, "t": t, "p1": state.p[0], "p2": state.p[1]}
         for loss in LOSSES[:2]
@@ -562,7 +555,6 @@ LOW, HIGH = (-2.0, -2.0), (7.0, 7.0)
 
 
 def compute_8(small: bool) -> Tables:
-    """Fig 8: two inputs, two limits: with more than one input descent may miss the global direction."""
     problem, starts = two_limits(), [np.array(start, np.float64) for start in STARTS_8]
     best = local_optimum(problem.keys, problem.scores, [0, 0])
     local = local_optimum(problem.keys, problem.scores, [0, 1])

@@ -38,7 +38,6 @@ EXACT_3 = ((0.097, 0.050, 0.0043), 5)
 
 
 def compute_norms(small: bool) -> Tables:
-    """Mirror descent in three norms: each run turns to the max-margin matrix of its own norm."""
     if small:
         return _tables_norms({1.75: 5, 2.0: 5, 3.0: 2}, {**STEPS, 3.0: 2500})
     return _tables_norms({1.75: 40, 2.0: 40, 3.0: 20}, STEPS)
@@ -173,7 +172,6 @@ ZERO = (np.zeros(2), np.zeros((2, 2)))
 
 
 def compute_joint(small: bool) -> Tables:
-    """Mirror descent on head and attention at once: two inputs, three norms, and another selection for one of them."""
     steps = {q: min(count, 2000) if small else count for q, count in STEPS.items()}
     floor = run(MirrorDescent(two_inputs(), FLOORED, q=2.0), ZERO, steps[2.0]).state
     away = joint_target(two_inputs(), floor.reading.selection, 2.0).divergences(floor.blocks)
@@ -311,11 +309,6 @@ COLUMNS = ("norm", "attention", "one_minus_cos")
 SAID = ("|p|", "−log(1 − s)", "1 − cos")
 
 
-def compute_rates(small: bool) -> Tables:
-    """The rates of four step rules side by side: norm, attention and direction against steps, with fitted exponents."""
-    return _tables_rates(3000 if small else 10_000, 3 if small else 20)
-
-
 def _tables_rates(steps: int, problems: int) -> Tables:
     courses = {rule: _course(0, rule, steps) for rule in RULES}
     fits = {rule: course.powers for rule, course in courses.items()}
@@ -438,7 +431,7 @@ def _faster(courses: Table) -> list[Check]:
 @figure(
     "rates",
     "How fast four step rules turn to the max-margin direction",
-    compute_rates,
+    lambda small: _tables_rates(3000 if small else 10_000, 3 if small else 20),
     checks_rates,
     full=lambda: _tables_rates(30_000, 20),
     sheet=Sheet(3, 3.9),

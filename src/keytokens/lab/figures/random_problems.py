@@ -121,7 +121,6 @@ SAID = {
 
 
 def compute_9a(small: bool) -> Tables:
-    """Fig 9(a): random problems in growing dimension: how often descent ends in a local or the global direction."""
     count = size(small)
     runs = outcomes(count)
     floored = {d: floored_cos(d, min(count, 300)) for d in FLOORED}
@@ -240,7 +239,6 @@ BIN = 0.01
 
 
 def compute_9b(small: bool) -> Tables:
-    """Fig 9(b): the least score gap to a neighbour, over the random problems of Fig 9(a)."""
     runs = outcomes(size(small))
     saturated = where(runs, saturated=True)
     gap = saturated["gap"]
@@ -291,7 +289,6 @@ KNOWN = {2: (11 / 301, 301), 5: (7 / 950, 950), 10: (2 / 999, 999), 100: (1 / 10
 
 
 def compute_10(small: bool) -> Tables:
-    """Fig 10: the distribution of the score gap, dimension by dimension."""
     runs = outcomes(size(small))
     gaps = {d: np.sort(where(runs, d=d, saturated=True)["gap"]) for d in DIMENSIONS}
     return {

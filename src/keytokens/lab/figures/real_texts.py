@@ -164,7 +164,6 @@ WATCHED = 2000  # documents whose attention is followed
 
 
 def compute_training(small: bool) -> Tables:
-    """In place of the vision experiment: attention sharpens and its parameters grow while our text model is trained."""
     texts, labels = two_classes("imdb")
     if small:
         texts, labels = texts[:3000], labels[:3000]
