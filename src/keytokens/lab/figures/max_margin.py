@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,20 @@ from ..problems.trials import Flags, Trials
 from ..selection import cone, local_optimum
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
-from .figure import CODE, OURS, PAPER, Check, Sheet, Tables, figure, table
+from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, fading, number, plane, ray, tokens, walk
 from .tables import cosine, distances, groupby, records, speed, states, value_at, walks, where
+
+
+def _walks(axes: Axes, paths: Table, styles: Sequence[Style]) -> None:
+    """Runs, one style each."""
+    for (_, path), style in zip(groupby(paths, "run"), styles, strict=True):
+        walk(axes, path["p1"], path["p2"], style)
+
+
+def _is_direction(name: str, found: tuple[float, float], x: float, y: float) -> list[Check]:
+    return [Check(f"{name}, {part}", a, b, 1e-9, OURS) for part, a, b in zip(("p₁", "p₂"), found, (x, y), strict=True)]
+
 
 FLOOR_1A = """\
 The runs of published code, with 1e-12 added to the length of the gradient: they stop at |p| = 28, so their cos says \
@@ -47,8 +59,7 @@ def checks_1a(tables: Tables) -> list[Check]:
     law = value_at(first, int(first["t"].max()), "one_minus_cos") * float(first["t"].max()) ** 2
     return [
         Check("starts that end in the max-margin direction", (late < 1e-3).sum(), 6, 0, PAPER),
-        Check("max-margin direction, p₁", answer["p1"][0], -10 / 101, 1e-9, OURS),
-        Check("max-margin direction, p₂", answer["p2"][0], 100 / 101, 1e-9, OURS),
+        *_is_direction("max-margin direction", (answer["p1"][0], answer["p2"][0]), -10 / 101, 100 / 101),
         Check.printed("half of its squared norm", answer["half_square"][0], "0.49505", CODE),
         Check("tokens on the margin", answer["neighbours"][0], 1, 0, OURS),
         Check("1 − cos after 1,000 steps from (0, 1)", value_at(first, 1000, "one_minus_cos"), 2.3e-4, 5e-6, OURS),
@@ -71,8 +82,7 @@ def draw_1a(tables: Tables, left: Axes, right: Axes) -> None:
     plus a small number; there the runs stop at |p| = 28. The runs drawn here have no such floor.
     """
     ray(left, GMM, Style(BLACK, "--", ""), "max-margin direction")
-    for (_, path), style in zip(groupby(tables["paths"], "run"), STYLES, strict=True):
-        walk(left, path["p1"], path["p2"], style)
+    _walks(left, tables["paths"], STYLES)
     places = [(9.0, -2.0), (7.0, 2.0), (6.0, -13.0)]
     tokens(left, one_bag(0.9).keys.rows, ["score 1", "score 0.9", "score 0.9"], places)
     plane(left, (-3.9, -2.6), (2.9, 7.2))
@@ -119,8 +129,7 @@ def checks_1b(tables: Tables) -> list[Check]:
     cos = 1 - tables["distances"]["one_minus_cos"][tables["distances"]["t"] == 1000]
     plain_local = ends["cos_local_plain"] > ends["cos_global_plain"]
     return [
-        Check("local direction, p₁", answer["p1"][0], 1, 1e-9, OURS),
-        Check("local direction, p₂", answer["p2"][0], 0, 1e-9, OURS),
+        *_is_direction("local direction", (answer["p1"][0], answer["p2"][0]), 1, 0),
         Check("half of its squared norm", answer["half_square"][0], 0.5, 1e-9, OURS),
         Check("its score above its neighbour's", answer["gap"][0], 0.9, 1e-12, OURS),
         Check("the same in Fig 1(a): a tie, not locally optimal", answer["gap_in_1a"][0], 0, 0, OURS),
@@ -146,8 +155,7 @@ def draw_1b(tables: Tables, left: Axes, right: Axes) -> None:
     """
     ray(left, GMM, Style(BLACK, "--", ""), "global direction")
     ray(left, LMM, Style(GREY, "-.", ""), "local direction")
-    for (_, path), style in zip(groupby(tables["paths"], "run"), STYLES, strict=True):
-        walk(left, path["p1"], path["p2"], style)
+    _walks(left, tables["paths"], STYLES)
     places = [(-40.0, 4.0), (4.0, 7.0), (-44.0, -4.0)]
     tokens(left, one_bag(0.0).keys.rows, ["score 1", "score 0.9", "score 0"], places)
     plane(left, (-2.2, -1.9), (5.2, 5.2))
@@ -244,8 +252,7 @@ def draw_1c(tables: Tables, left: Axes, right: Axes) -> None:
     middle = (logits[best].min() + logits[~best].max()) / 2 * p / (p @ p)
     line = middle + np.outer([-9.0, 9.0], side)
     left.plot(*line.T, color=GREY, linestyle=":", label="separates best from others", scalex=False, scaley=False)
-    for (_, path), style in zip(groupby(tables["paths"], "run"), STYLES, strict=True):
-        walk(left, path["p1"], path["p2"], style)
+    _walks(left, tables["paths"], STYLES)
     left.plot(keys["k1"][~best], keys["k2"][~best], ".", color=ORANGE, markersize=5, label="other tokens", zorder=3)
     star: Any = {"color": BLUE, "markersize": 10, "markeredgecolor": "k", "zorder": 5}
     left.plot(keys["k1"][best], keys["k2"][best], "*", **star, label="best tokens")
@@ -592,10 +599,8 @@ def checks_8(tables: Tables) -> list[Check]:
     reached = np.where(LOCAL_8, ends["cos_local"], ends["cos_global"])
     return [
         Check("limits of descent, number", len({bool(x) for x in ends["cos_local"] > ends["cos_global"]}), 2, 0, PAPER),
-        Check("global direction, p₁", answer["p1"][0], 1, 1e-9, OURS),
-        Check("global direction, p₂", answer["p2"][0], 3, 1e-9, OURS),
-        Check("local direction, p₁", answer["p1"][1], 1, 1e-9, OURS),
-        Check("local direction, p₂", answer["p2"][1], 0, 1e-9, OURS),
+        *_is_direction("global direction", (answer["p1"][0], answer["p2"][0]), 1, 3),
+        *_is_direction("local direction", (answer["p1"][1], answer["p2"][1]), 1, 0),
         Check("margin of input 2 in the local direction", answer["largest_margin"][1], 2, 1e-9, OURS),
         Check("locally optimal selections of the two", answer["is_local_optimum"].sum(), 2, 0, OURS),
         Check("starts that end elsewhere", wrong.sum(), 0, 0, OURS),
@@ -621,8 +626,7 @@ def draw_8(tables: Tables, axes: Axes) -> None:
     ray(axes, GLOBAL, Style(BLACK, "--", ""), "global direction (1, 3)")
     ray(axes, LMM, Style(GREY, "-.", ""), "local direction (1, 0)")
     styles = {False: Style(BLUE, "-", "o"), True: Style(ORANGE, "-", "s")}
-    for (_, path), to_local in zip(groupby(tables["paths"], "run"), LOCAL_8, strict=True):
-        walk(axes, path["p1"], path["p2"], styles[bool(to_local)])
+    _walks(axes, tables["paths"], [styles[bool(to_local)] for to_local in LOCAL_8])
     keys = np.array([[1.0, 0.0], [-2.0, 1.0], [0.0, 0.0]])
     tokens(axes, keys, ["input 1", "input 2", "zero"], [(2, 9), (8, -3), (6, -13)])
     plane(axes, (-2.4, -2.0), HIGH)

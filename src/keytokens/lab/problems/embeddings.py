@@ -229,11 +229,7 @@ class MulticlassProblem:
         return Reading(self._bags, logits, scores, _AtOnePoint(values, against - values))
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
-        tokens, size = self.data.counts.indices, len(self.embeddings)
-        pull = reading.pull
-        gained = np.bincount(tokens, pull.array, size)
-        lost = np.bincount(tokens[reading.selected], self._bags.sum(pull.array), size)
-        return (Scaled((gained - lost) @ self._centred, pull.log_scale),)
+        return (reading.pulled_tokens(self.data.counts.indices, self._centred),)
 
     def gap(self, reading: Reading) -> Scaled:
         return reading.excess(reading.best)

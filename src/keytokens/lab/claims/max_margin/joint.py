@@ -117,7 +117,7 @@ class JointLimit:
     @cached_property
     def strict(self) -> Solution:
         """p_mm: all rows ask for 1."""
-        return solve(MarginProblem.from_selection(self.problem.keys, self.selection))
+        return solve(self._contest)
 
     @cached_property
     def relaxed(self) -> Solution:
@@ -125,15 +125,19 @@ class JointLimit:
         return solve(relaxed_problem(self.problem.keys, self.selection, self.support))
 
     @cached_property
+    def _contest(self) -> MarginProblem:
+        return MarginProblem.from_selection(self.problem.keys, self.selection)
+
+    @property
     def tokens(self) -> Index:
         """(m, 2) input and token of each row."""
-        names = MarginProblem.from_selection(self.problem.keys, self.selection).names
-        return np.zeros((0, 2), np.intp) if names is None else names
+        assert self._contest.names is not None
+        return self._contest.names
 
     @cached_property
     def rows(self) -> Vector:
         """(m, d) a_it = k_selected - k_t."""
-        return MarginProblem.from_selection(self.problem.keys, self.selection).rows(np.arange(len(self.tokens)))
+        return self._contest.rows(np.arange(len(self._contest)))
 
     @cached_property
     def attention(self) -> Solution:
