@@ -13,7 +13,6 @@ from keytokens.lab.claims import instances as known
 from keytokens.lab.claims import verify
 from keytokens.lab.claims.max_margin import joint
 from keytokens.lab.claims.max_margin.joint import JointLimit, _log_expm1, _lowest
-from keytokens.lab.descent import Descent, Normalised, run
 from keytokens.lab.paths import joint_path
 from keytokens.lab.problems.geometry import angle, misalignment
 from keytokens.lab.problems.selection_loss import JointProblem
@@ -94,17 +93,6 @@ def test_settled_points_are_those_of_the_joint_path(limit, angles):
         assert angle(v) == pytest.approx(angle(point.blocks[0]), abs=rough)
         reading = limit.problem.read((v, p))
         assert limit.problem.gap(reading).log <= point.log_gap + 1e-3
-
-
-def test_descent_turns_p_where_one_input_leaves_the_margin():
-    """Fig 3 by normalised descent, 1000 steps of 0.1: near p_mm, and near p_relax away from p_mm."""
-    ends = {}
-    for name, limit in (("a", A), ("b", B)):
-        start = (np.array([-1.0, 0.0]), np.array([0.0, -1.0]))
-        ends[name] = run(Descent(limit.problem, Normalised(0.1)), start, 1000).state.p
-    assert 1 - misalignment(ends["a"], A.strict.p) > 0.9998
-    assert 1 - misalignment(ends["b"], B.relaxed.p) > 0.999
-    assert 1 - misalignment(ends["b"], B.strict.p) < 0.99
 
 
 # --- what is proved --------------------------------------------------------------------------------------------------
