@@ -144,12 +144,6 @@ def test_turns_are_not_claimed_where_another_choice_is_near():
     assert path.points[1].turn < 0.01
 
 
-@pytest.mark.parametrize("radii", [[], [0.0, 1.0], [2.0, 1.0], [math.inf]])
-def test_wrong_radii(radii):
-    with pytest.raises(InputError, match="set_path: `radii` must be increasing positive numbers"):
-        set_path(two_at_the_top(0, Linear(ONE)), radii)
-
-
 def test_the_same_seed_gives_the_same_path():
     one, two = (set_path(two_at_the_top(5, Tanh(ONE), Logistic()), [5.0], starts=2, seed=3) for _ in range(2))
     assert one.points[0].p.tobytes() == two.points[0].p.tobytes()
