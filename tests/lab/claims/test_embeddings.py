@@ -1,4 +1,4 @@
-"""The gradient in E, p and v; training them; claims about one step; several classes contain two; too few dimensions."""
+"""The gradient in E, p and v; training them; several classes contain two; too few dimensions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from keytokens.base.errors import NotSeparable
-from keytokens.lab.claims.embeddings import one_step as step_space
 from keytokens.lab.claims.embeddings import stages as two_stage
 from keytokens.lab.claims.embeddings.data import Documents, planted
 from keytokens.lab.claims.embeddings.stages import Step, gaussian_start
@@ -31,7 +30,6 @@ from keytokens.model.prior import PriorOptions, prior_of, statistics
 
 from ...model.reference import random_counts
 from ...training.test_fit import PLAIN, check_gradient, check_learned, objective_of, problem
-from .broken import fails
 
 # The gradient, and training ------------------------------------------------------------------------------------------
 
@@ -169,54 +167,6 @@ def test_the_first_step_of_the_embeddings(monkeypatch, K):
 def test_embeddings_learn(K):
     data = problem(K, n=300)
     check_learned(data, fit_embeddings(data, PLAIN, 8, np.random.RandomState(0), 200, 1e-8)[0].theta)
-
-
-# Broken formulas -----------------------------------------------------------------------------------------------------
-
-
-def test_the_length_of_documents_matters(monkeypatch):
-    """alpha by 1/(nT) with the mean length, which is right where all lengths are equal."""
-
-    def plain(self, weights=None):
-        w = self.even if weights is None else weights
-        return self.counts.T @ (self.labels * w) / self.lengths.mean()
-
-    monkeypatch.setattr(Documents, "signed_frequency", plain)
-    assert fails("te.one-step")
-    assert fails("te.signed-frequency")
-
-
-def test_the_half_matters(monkeypatch):
-    monkeypatch.setattr(Step, "leading", property(lambda self: np.outer(self.alpha, self.start.v)))
-    assert fails("te.one-step")
-    assert fails("te.one-step-rate")
-
-
-@pytest.mark.parametrize("change", [0.99, 0.5])
-def test_a_smaller_bound_is_too_small(monkeypatch, change):
-    true = Step.error_bound.func
-    monkeypatch.setattr(Step, "error_bound", property(lambda self: change * true(self)))
-    assert fails("te.one-step-bound")
-
-
-def test_a_sign_in_the_gradient(monkeypatch):
-    true = two_stage.embedding_gradient
-
-    def turned(documents, start, weights=None):
-        """The part along p with the wrong sign."""
-        gradient = true(documents, start, weights)
-        along = true(documents, type(start)(start.E, start.p, start.v), weights) @ start.p / (start.p @ start.p)
-        return gradient - 2 * np.outer(along, start.p)
-
-    monkeypatch.setattr(step_space, "embedding_gradient", turned)
-    assert fails("te.gradient")
-
-
-def test_the_share_of_each_class_matters(monkeypatch):
-    monkeypatch.setattr(
-        step_space, "class_frequencies", lambda data: data.shares.T @ np.eye(data.K)[data.y] / len(data.y)
-    )
-    assert fails("te.multiclass-step")
 
 
 # Several classes -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The helpers of the claims on mirror descent by other roads, and claims that notice a spoilt formula."""
+"""The helpers of the claims on mirror descent by other roads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from keytokens.lab.descent import MirrorDescent, Normalised, run
 from keytokens.lab.figures.mirrors import STEPS, divergences, targets_of
 from keytokens.lab.problems.geometry import divergence, norm
 from keytokens.lab.problems.trials import cross_trials
-from keytokens.lab.svm.solution import Lq
 
 from .broken import fails
 
@@ -71,27 +70,6 @@ def test_bad_numbers(problems):
     for q, eta, floor, why in ((1.0, 0.1, 0.0, "`q`"), (2.0, 0.0, 0.0, "`eta`"), (2.0, 0.1, -1.0, "`floor`")):
         with pytest.raises(InputError, match=f"Trials.mirror_path: {why} must be"):
             cross_trials(problems).mirror_path(q, [1], np.zeros((3, 9)), eta, floor)
-
-
-# A spoilt formula is noticed
-
-
-def test_spoilt_divergence(monkeypatch):
-    honest = mirrors.bregman
-    monkeypatch.setattr(mirrors, "bregman", lambda a, b, q: honest(b, a, q))
-    assert fails("fu.bregman", 6)
-    assert fails("fu.mirror-step", 6)
-
-
-def test_spoilt_step(monkeypatch):
-    monkeypatch.setattr(mirrors, "Plain", lambda eta: Normalised(eta))
-    assert fails("fu.mirror-step", 6)
-
-
-def test_spoilt_solution(monkeypatch):
-    honest = mirrors.solve_lq
-    monkeypatch.setattr(mirrors, "solve_lq", lambda problem, q: replace(honest(problem, 1.1 * q), measure=Lq(q)))
-    assert fails("fu.lq-svm", 6)
 
 
 def test_spoilt_limit():
