@@ -283,8 +283,7 @@ def _named(id: str, wanted: str) -> bool:
     return id == wanted or (wanted.endswith(".") and id.startswith(wanted))
 
 
-@dataclass(frozen=True)
-class Verdicts(Sequence[Verdict]):
+class Verdicts(tuple[Verdict, ...]):
     """The verdicts of a run; shows as a table.
 
     >>> found = verify(["kt.flip", "kt.contributions"])
@@ -292,36 +291,25 @@ class Verdicts(Sequence[Verdict]):
     (True, 2, ['kt.contributions', 'kt.flip'])
     """
 
-    rows: tuple[Verdict, ...]
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Verdict]:
-        return iter(self.rows)
-
     @property
     def holds(self) -> bool:
-        return all(verdict.holds for verdict in self.rows)
+        return all(verdict.holds for verdict in self)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"claims": [verdict.to_dict() for verdict in self.rows]}
+        return {"claims": [verdict.to_dict() for verdict in self]}
 
     def __str__(self) -> str:
         header = f"{'claim':<22} {'tried':>6} {'met':>6} {'worst excess':>13} {'allowed':>9} {'seconds':>8}  verdict"
-        return "\n".join([header, *map(_line, self.rows), "", self.summary])
+        return "\n".join([header, *map(_line, self), "", self.summary])
 
     __repr__ = __str__
 
     @property
     def summary(self) -> str:
-        failed = [verdict.id for verdict in self.rows if not verdict.holds]
-        tried, met = sum(v.instances for v in self.rows), sum(v.hypotheses_met for v in self.rows)
+        failed = [verdict.id for verdict in self if not verdict.holds]
+        tried, met = sum(v.instances for v in self), sum(v.hypotheses_met for v in self)
         end = f"; failed: {', '.join(failed)}" if failed else ""
-        return f"{len(self.rows) - len(failed)} of {len(self.rows)} claims hold; {met} of {tried} instances count{end}"
+        return f"{len(self) - len(failed)} of {len(self)} claims hold; {met} of {tried} instances count{end}"
 
 
 def _line(v: Verdict) -> str:
@@ -350,7 +338,7 @@ def verify(
     for claim in claims(ids):
         rows.append(judge(claim, seeds, lambda: tick(None)))
         tick(rows[-1])
-    return Verdicts(tuple(rows))
+    return Verdicts(rows)
 
 
 # The verdicts as a page -----------------------------------------------------------------------------------------------

@@ -313,7 +313,10 @@ def _tables_rates(steps: int, problems: int) -> Tables:
     courses = {rule: _course(0, rule, steps) for rule in RULES}
     fits = {rule: course.powers for rule, course in courses.items()}
     return {
-        "courses": stacked(_columns(rule, course) for rule, course in courses.items()),
+        "courses": stacked(
+            table(rule=rule, t=one.t, norm=one.norm, minus_log_gap=-one.log_gap, one_minus_cos=one.away)
+            for rule, one in courses.items()
+        ),
         "exponents": table(
             rule=list(fits),
             **{
@@ -354,10 +357,6 @@ def _target(problem: SelectionProblem) -> Vector:
 def _course(seed: int, rule: str, steps: int) -> Course:
     problem = tied(seed)
     return followed(problem, RULES[rule][1], np.zeros(problem.keys.dim), steps, _target(problem))
-
-
-def _columns(rule: str, course: Course) -> Table:
-    return table(rule=rule, t=course.t, norm=course.norm, minus_log_gap=-course.log_gap, one_minus_cos=course.away)
 
 
 def checks_rates(tables: Tables) -> list[Check]:

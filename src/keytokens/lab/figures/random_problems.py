@@ -60,16 +60,11 @@ def _outcomes(d: int, count: int) -> Table:
     )
 
 
-@cache
-def leftovers(count: int) -> Table:
+def leftovers(d: int, count: int) -> Table:
     """The runs that are saturated on a selection that is not locally optimal, and what lies ahead of them.
 
     The gradient flow says whether it is a minimum of the loss; the others are continued, to ten times as many steps.
     """
-    return stacked(_left(d, count) for d in DIMENSIONS)
-
-
-def _left(d: int, count: int) -> Table:
     trials, p, ends = _ended(d, count)
     left = np.flatnonzero(ends.saturated & ~ends.is_local)
     ahead = [run(Flow(trials[int(k)], FAR, tolerance=1e-6, most_evaluations=500), p[k], 100) for k in left]
@@ -127,7 +122,7 @@ def compute_9a(small: bool) -> Tables:
     return {
         "runs": runs,
         "bars": summarised(runs, ["d"], bars),
-        "left": leftovers(count),
+        "left": stacked(leftovers(d, count) for d in DIMENSIONS),
         "floor": table(
             d=list(floored),
             cos=[cos.mean() for cos in floored.values()],

@@ -169,11 +169,7 @@ def _frozen(rng: np.random.Generator) -> Frozen:
     return Frozen(documents, step.E, step.start.v, step.start.p)
 
 
-def _arrived(one: Frozen) -> bool:
-    return one.run.arrived
-
-
-_FOLLOWED = Hypothesis[Frozen]("the flow goes to infinity: it reaches the given norm", _arrived)
+_FOLLOWED = Hypothesis[Frozen]("the flow goes to infinity: it reaches the given norm", lambda one: one.run.arrived)
 
 
 def _finite_minimum() -> Frozen:

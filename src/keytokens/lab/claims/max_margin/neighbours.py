@@ -237,11 +237,6 @@ def _good_neighbours(rng: np.random.Generator) -> View:
     return View(SelectionProblem(keys, scores, problem.loss), view.direction)
 
 
-def _towards(view: View, wide: float) -> list[Vector]:
-    """Towards each neighbour: where its attention, and with it the gain, is largest."""
-    return [view.direction - wide * unit(row) for row in view.rows[view.near]]
-
-
 _ALL_HIGHER = Hypothesis[View](
     "all directional neighbours score more than the selected tokens",
     lambda view: bool((view.gaps[view.near] < 0).all()),
@@ -333,7 +328,8 @@ def _finite_minimum(view: View) -> float:
     wide, half = view.margin / (2 * view.reach), view.margin / 2
     far = (view.log_everything - depth.log) / half
     rng = np.random.default_rng(0)
-    ways = [p, *(p + wide * unit(row) for row in rng.normal(size=(20, len(p)))), *_towards(view, wide)]
+    ways = [p, *(p + wide * unit(row) for row in rng.normal(size=(20, len(p))))]
+    ways += [p - wide * unit(row) for row in view.rows[view.near]]  # towards each neighbour, where the gain is largest
     points = (factor * max(far, begin) * way for way in ways for factor in (1.01, 2.0))
     return max(negative, *(compared(depth, view.change(point)) for point in points))
 
