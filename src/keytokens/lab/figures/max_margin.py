@@ -125,7 +125,7 @@ def compute_1b(small: bool) -> Tables:
 
 
 def checks_1b(tables: Tables) -> list[Check]:
-    ends, answer = tables["ends"], tables["answer"]
+    ends, answer, floored = tables["ends"], tables["answer"], tables["ends"]["cos_floor"]
     cos = 1 - tables["distances"]["one_minus_cos"][tables["distances"]["t"] == 1000]
     plain_local = ends["cos_local_plain"] > ends["cos_global_plain"]
     return [
@@ -135,12 +135,8 @@ def checks_1b(tables: Tables) -> list[Check]:
         Check("the same in Fig 1(a): a tie, not locally optimal", answer["gap_in_1a"][0], 0, 0, OURS),
         Check.at_least("least cos of the four upper starts, 1,000 steps", cos[~LOCAL_1B].min(), 0.9999, OURS),
         Check.at_least("least cos of the two lower starts, 1,000 steps", cos[LOCAL_1B].min(), 0.9996, OURS),
-        Check.printed(
-            "upper starts with a floor, least cos", ends["cos_floor"][~LOCAL_1B].min(), "0.9999", OURS, FLOOR_1B
-        ),
-        Check.printed(
-            "lower starts with a floor, least cos", ends["cos_floor"][LOCAL_1B].min(), "0.9996", OURS, FLOOR_1B
-        ),
+        Check.printed("upper starts with a floor, least cos", floored[~LOCAL_1B].min(), "0.9999", OURS, FLOOR_1B),
+        Check.printed("lower starts with a floor, least cos", floored[LOCAL_1B].min(), "0.9996", OURS, FLOOR_1B),
         Check("starts that plain descent (η = 1) takes elsewhere", (plain_local != LOCAL_1B).sum(), 0, 0, OURS),
     ]
 
@@ -209,7 +205,7 @@ def compute_1c(small: bool) -> Tables:
 
 def checks_1c(tables: Tables) -> list[Check]:
     answer, ends, found = tables["answer"], tables["ends"], tables["distances"]
-    cos = {t: 1 - found["one_minus_cos"][found["t"] == t] for t in (200, 1000)}
+    cos, flow_100 = {t: 1 - found["one_minus_cos"][found["t"] == t] for t in (200, 1000)}, answer["flow_100"][0]
     return [
         Check.printed("max-margin direction, p₁", answer["p1"][0], "0.8446", OURS),
         Check.printed("max-margin direction, p₂", answer["p2"][0], "0.1711", OURS),
@@ -219,9 +215,7 @@ def checks_1c(tables: Tables) -> list[Check]:
         Check.printed("slack of the third nearest token", answer["third_slack"][0], "0.0071", OURS),
         Check.at_least("least cos after 200 steps", cos[200].min(), 0.9993, OURS, tolerance=5e-6),
         Check.printed("least cos after 1,000 steps", cos[1000].min(), "0.99977", OURS, FLOOR_1C),
-        Check(
-            "1 − cos of the gradient flow at |p| = 100", answer["flow_100"][0], 1 - cos[1000][0], 5e-6, OURS, FLOOR_1C
-        ),
+        Check("1 − cos of the gradient flow at |p| = 100", flow_100, 1 - cos[1000][0], 5e-6, OURS, FLOOR_1C),
         Check.printed("least cos after 1,000 steps with a floor", ends["cos_floor"].min(), "0.99994", OURS, FLOOR_1C),
         Check.printed("largest |p| with a floor", ends["norm_floor"].max(), "26.1", OURS, FLOOR_1C),
         Check.printed("least cos of plain descent (η = 1), 1,000 steps", ends["cos_plain"].min(), "0.981", OURS),

@@ -407,24 +407,14 @@ def _later(courses: Table) -> list[Check]:
 def _faster(courses: Table) -> list[Check]:
     """At the end of the runs, beside gradient descent."""
     ends = {rule: {name: column[-1] for name, column in where(courses, rule=rule).items()} for rule in RULES}
-    return [
-        check
-        for rule in ("normalised", "polyak")
-        for check in (
-            Check.at_most(
-                f"{RULES[rule][0]}: 1 − cos beside gradient descent's",
-                ends[rule]["one_minus_cos"] / ends["plain"]["one_minus_cos"],
-                0.01,
-                PAPER,
-            ),
-            Check.at_least(
-                f"{RULES[rule][0]}: −log(1 − s) beside gradient descent's",
-                ends[rule]["minus_log_gap"] / ends["plain"]["minus_log_gap"],
-                10,
-                PAPER,
-            ),
-        )
-    ]
+    found = []
+    for rule in ("normalised", "polyak"):
+        away, gap = (ends[rule][name] / ends["plain"][name] for name in ("one_minus_cos", "minus_log_gap"))
+        found += [
+            Check.at_most(f"{RULES[rule][0]}: 1 − cos beside gradient descent's", away, 0.01, PAPER),
+            Check.at_least(f"{RULES[rule][0]}: −log(1 − s) beside gradient descent's", gap, 10, PAPER),
+        ]
+    return found
 
 
 @figure(
