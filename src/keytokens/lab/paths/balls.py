@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
 
 from ...base.checks import check_number, floats
 from ...base.errors import refusal
@@ -426,7 +427,8 @@ def _scan(problem: SelectionProblem, radius: float, start: Vector) -> Vector | N
     keys, scores = problem.keys, problem.scores
     worst, best = -keys.max(-scores), keys.max(scores)
     steep = problem.loss.log_abs_slope(worst) - problem.loss.log_abs_slope(best)
-    lipschitz = radius * _widest(problem) * math.exp(float(steep.max()))
+    widest = max(float(pdist(keys[i]).max(initial=0.0)) for i in range(len(keys)))
+    lipschitz = radius * widest * math.exp(float(steep.max()))
 
     def value(angle: float) -> float:
         return log_gap(problem, (radius * np.array([math.cos(angle), math.sin(angle)]),))
@@ -445,12 +447,3 @@ def _scan(problem: SelectionProblem, radius: float, start: Vector) -> Vector | N
                 lowest, at = here, half
             heapq.heappush(heap, (here - lipschitz * width / 2, half, width / 2))
     return None
-
-
-def _widest(problem: SelectionProblem) -> float:
-    keys = problem.keys
-    widest = 0.0
-    for i in range(len(keys)):
-        apart = keys[i][:, None] - keys[i][None]
-        widest = max(widest, float(np.sqrt((apart**2).sum(axis=2)).max()))
-    return widest
