@@ -15,8 +15,7 @@ from keytokens.lab.claims.instances import cross_spheres, two_inputs
 from keytokens.lab.claims.matrices import mirrors
 from keytokens.lab.claims.matrices.mirrors import joint_target
 from keytokens.lab.descent import MirrorDescent, Normalised, run
-from keytokens.lab.figures.mirrors import STEPS, divergences, targets_of
-from keytokens.lab.problems.geometry import divergence, norm
+from keytokens.lab.problems.geometry import norm
 from keytokens.lab.problems.trials import cross_trials
 
 from .broken import fails
@@ -37,19 +36,6 @@ def test_many_runs_are_each_by_itself(problems, q, floor):
         for seen, steps in ((early, 7), (late, 60)):
             alone = run(method, start[k].reshape(3, 3), steps).state.p
             assert_allclose(seen[k], alone.ravel(), rtol=1e-9, atol=1e-12)
-
-
-def test_targets_are_of_what_a_run_selects(problems):
-    trials = cross_trials(problems)
-    (W,) = trials.mirror_path(2.0, [300], np.zeros((3, 9)), 0.1)
-    targets = targets_of(trials, W)
-    for k, row in enumerate(targets):
-        assert [found.measure.q for found in row] == list(STEPS)
-        keys = problems[k].keys
-        assert keys.argmax(keys.rows @ row[1].p).tolist() == keys.argmax(keys.rows @ W[k]).tolist()
-    away = divergences(targets, W, 2.0)
-    assert away.shape == (3, 3)
-    assert away[1, 2] == pytest.approx(divergence(targets[1][2].p, W[1], 2.0))
 
 
 def test_two_inputs_in_the_plane():

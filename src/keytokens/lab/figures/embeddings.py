@@ -20,6 +20,7 @@ from .simulations import (
     robustness_table,
     token_table,
 )
+from .tables import last, rows
 
 ETA = 200.0
 
@@ -188,20 +189,18 @@ def checks_shape(tables: Tables) -> list[Check]:
 
 
 def _closed(tables: Tables) -> list[Check]:
-    closed = tables["closed"]
     found = []
-    for k in range(len(closed["K"])):
-        K, M, d = (int(closed[name][k]) for name in ("K", "M", "d"))
-        if closed["n_positive"][k] * 2 != closed["n"][k]:
-            form = closed["along_v_form"][k]
-            found.append(Check(f"p*·v, unbalanced, run {k - 3}", closed["along_v"][k], form, 0.1, OURS))
+    for k, run in enumerate(rows(tables["closed"])):
+        K, M, d = run["K"], run["M"], run["d"]
+        if run["n_positive"] * 2 != run["n"]:
+            found.append(Check(f"p*·v, unbalanced, run {k - 3}", run["along_v"], run["along_v_form"], 0.1, OURS))
             continue
         note = f"Another draw had {SOLVED[K, M, d]:.4f}."
         near, case = 0.05 if d < 4096 else 0.006, f"K = {K}, M = {M}, d = {d}"
         found += [
-            Check(f"margin, {case}", closed["margin"][k], np.sqrt(1 / K + 1 / M), near, OURS, note),
-            Check(f"p*·E, important, {case}", closed["important"][k], M / (K + M), near, OURS),
-            Check(f"p*·E, irrelevant, {case}", closed["irrelevant"][k], -K / (K + M), near, OURS),
+            Check(f"margin, {case}", run["margin"], np.sqrt(1 / K + 1 / M), near, OURS, note),
+            Check(f"p*·E, important, {case}", run["important"], M / (K + M), near, OURS),
+            Check(f"p*·E, irrelevant, {case}", run["irrelevant"], -K / (K + M), near, OURS),
         ]
     return found
 
@@ -278,15 +277,15 @@ def checks_select(tables: Tables) -> list[Check]:
         Check("P10: least fraction selected below the barrier", least, 1.0, 0, PAPER),
         Check.at_least("runs above the barrier that miss tokens", int((walls["selected"][~below] < 1).sum()), 1, OURS),
     ]
-    for k in range(len(ends["eta"])):
-        case = (int(ends["positives"][k]), int(ends["negatives"][k]), int(ends["eta"][k]), float(ends["c"][k]))
+    for end in rows(ends):
+        case = (end["positives"], end["negatives"], int(end["eta"]), end["c"])
         selected, loss = ENDS[case]
         name = "{}+{} tokens, η = {}, c = {:g}".format(*case)
-        limit = ends["best"][k] if selected == 1 else ends["alternative"][k]
+        limit = end["best"] if selected == 1 else end["alternative"]
         note = f"{NEAR} Another draw ended at {loss:.4f}."
         found += [
-            Check(f"P11: fraction selected, {name}", ends["selected"][k], selected, 0, OURS),
-            Check(f"P11: loss at the end, {name}", ends["loss"][k], limit, 0.01, OURS, note),
+            Check(f"P11: fraction selected, {name}", end["selected"], selected, 0, OURS),
+            Check(f"P11: loss at the end, {name}", end["loss"], limit, 0.01, OURS, note),
         ]
     found += [
         Check(f"P14: fraction selected, d = {d}", share, DIMENSIONS[int(d)], 0.2, OURS, DRAWS)
@@ -298,16 +297,13 @@ def checks_select(tables: Tables) -> list[Check]:
 
 
 def _robustness(tables: Tables) -> list[Check]:
-    runs = tables["robustness"]
     found = []
-    for k in range(len(runs["eta"])):
-        name, small = f"n = {runs['n'][k]}, η = {runs['eta'][k]:g}", runs["n"][k] < 200
-        found.append(
-            Check(f"mean fraction selected, {name}", runs["mean_selected"][k], 0.98, 0.04, OURS, LUCK * bool(small))
-        )
-        if runs["eta"][k] > 100 and not small:
-            found.append(Check(f"least fraction selected, {name}", runs["least_selected"][k], 1.0, 0, OURS))
-            found.append(Check.at_least(f"least cos at |p| = 400, {name}", runs["least_cosine"][k], 0.99, OURS))
+    for run in rows(tables["robustness"]):
+        name, small = f"n = {run['n']}, η = {run['eta']:g}", run["n"] < 200
+        found.append(Check(f"mean fraction selected, {name}", run["mean_selected"], 0.98, 0.04, OURS, LUCK * small))
+        if run["eta"] > 100 and not small:
+            found.append(Check(f"least fraction selected, {name}", run["least_selected"], 1.0, 0, OURS))
+            found.append(Check.at_least(f"least cos at |p| = 400, {name}", run["least_cosine"], 0.99, OURS))
     return found
 
 
@@ -344,7 +340,7 @@ TENTH = "In dimension 64 the error of one step is some tenth of the frequency."
 
 
 def checks_reviews(tables: Tables) -> list[Check]:
-    numbers = {name: float(column[0]) for name, column in tables["numbers"].items()}
+    numbers = last(tables["numbers"])
     return [
         Check("slope of the first step on α, over |v|²", numbers["step_slope"], 0.5, 0.06, OURS, TENTH),
         Check("correlation of the first step with α", numbers["step_correlation"], 0.99, 0.006, OURS),

@@ -22,7 +22,7 @@ from ..svm.solution import Solution
 from ..svm.solver import solve
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import GREY, STYLES, Axes
-from .tables import WIDE, records, stacked, value_at, where
+from .tables import WIDE, last, records, stacked, value_at, where
 
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20_000}  # of the published runs, by exponent
 BETTER = """\
@@ -88,14 +88,14 @@ def _table(q: float, at: list[int], away: Vector, gap: float) -> Table:
 
 
 def checks_norms(tables: Tables) -> list[Check]:
-    ends = {q: _end(where(tables["random"], q=f"{q:g}")) for q in STEPS}
+    ends = {q: last(where(tables["random"], q=f"{q:g}")) for q in STEPS}
     worst = float(max(tables["random"]["gap"].max(), tables["zero"]["gap"].max()))
     found = [
         *(Check.at_most(f"q = {q:g}: {OWN}", _share(ends[q], q), 0.5, PAPER) for q in STEPS),
         *(Check.at_most(f"q = {q:g}: {FALL}", _fall_norms(tables, q), 0.5, PAPER) for q in STEPS),
         Check.at_most("q = 1.75: own divergence", ends[1.75]["l1.75"], 0.007, OURS, BETTER),
         Check.at_most("q = 2: own divergence", ends[2.0]["l2"], 0.0096, OURS, BETTER),
-        *_compared("q = 2 with a floor", _end(tables["floor"]), FLOORED_2, BETTER),
+        *_compared("q = 2 with a floor", last(tables["floor"]), FLOORED_2, BETTER),
         Check.at_most("certified gaps of all max-margin matrices", worst, 1e-8, OURS),
     ]
     if ends[3.0]["t"] < STEPS[3.0]:
@@ -107,10 +107,6 @@ def checks_norms(tables: Tables) -> list[Check]:
 
 OWN = "own divergence beside the least other one"
 FALL = "own divergence, end beside a tenth of the steps"
-
-
-def _end(found: Table) -> dict[str, float]:
-    return {name: float(column[-1]) for name, column in found.items() if name != "q"}
 
 
 def _compared(name: str, end: dict[str, float], expected: tuple[tuple[float, ...], int], note: str) -> list[Check]:
@@ -406,7 +402,7 @@ def _later(courses: Table) -> list[Check]:
 
 def _faster(courses: Table) -> list[Check]:
     """At the end of the runs, beside gradient descent."""
-    ends = {rule: {name: column[-1] for name, column in where(courses, rule=rule).items()} for rule in RULES}
+    ends = {rule: last(where(courses, rule=rule)) for rule in RULES}
     found = []
     for rule in ("normalised", "polyak"):
         away, gap = (ends[rule][name] / ends["plain"][name] for name in ("one_minus_cos", "minus_log_gap"))

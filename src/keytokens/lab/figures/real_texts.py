@@ -22,7 +22,7 @@ from ..claims.embeddings.stages import Step, attention
 from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import STYLES, Axes, cloud
 from .simulations import accuracy, review_start, spearman, train_embeddings
-from .tables import records
+from .tables import last, records
 
 CAPTION = """\
 {title}: words with at least 100 occurrences (of the {vocabulary:,} most frequent ones), by the difference of their \
@@ -136,7 +136,7 @@ def _strongest(tokens: dict[str, Any], column: str) -> list[tuple[int, str]]:
 
 
 def _checks(tables: Tables) -> list[Check]:
-    numbers = {name: float(column[0]) for name, column in tables["numbers"].items()}
+    numbers = last(tables["numbers"])
 
     def least(name: str, key: str, bar: float, source: str = OURS, note: str = "") -> Check:
         return Check.at_least(name, numbers[key], bar, source, note)
