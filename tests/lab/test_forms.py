@@ -1,7 +1,5 @@
 """The laboratory's doors: every form of bags and scores gives the same answer, and what is no data one sentence."""
 
-from __future__ import annotations
-
 import re
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """The barrier is about the start; what the claims about it rest on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

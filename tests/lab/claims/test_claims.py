@@ -1,7 +1,5 @@
 """Every claim is a test; and a claim is able to fail."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Many runs at once against one run at a time; the data of the notebooks against the generator itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

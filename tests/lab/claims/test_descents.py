@@ -1,7 +1,5 @@
 """The helpers of the claims on descents by other roads; and a spoilt direction, without the hypotheses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The gradient in E, p and v; training them; several classes contain two; too few dimensions."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Instances of the claims about the flow meet the hypotheses; ties are needed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """What loss, start and steps decide, by other roads; a wrong pace is noticed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The constants behind the claims on joint training, each by a second road."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

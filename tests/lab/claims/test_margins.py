@@ -1,7 +1,5 @@
 """The helpers of the claims by other roads."""
 
-from __future__ import annotations
-
 from decimal import Context, Decimal, localcontext
 from itertools import pairwise, product
 

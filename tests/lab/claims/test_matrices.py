@@ -1,7 +1,5 @@
 """The claims about attention by a matrix: swapped norms, too few runs, and their constructions by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The helpers of the claims on mirror descent by other roads."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

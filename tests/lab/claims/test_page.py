@@ -1,7 +1,5 @@
 """The page of verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from keytokens.app.cli.app import run

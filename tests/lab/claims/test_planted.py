@@ -1,7 +1,5 @@
 """Planted documents: what they hold, what is counted in them, and closed forms against brute force."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -3,8 +3,6 @@
 `make mutants` changes single expressions; these changes are larger or of another kind.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many problems at once give what each gives by itself, and the verdicts are what independent solvers say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

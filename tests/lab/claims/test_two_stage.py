@@ -1,7 +1,5 @@
 """The two stages: the step against replicated documents, the flow against the clock, brute force and 400 digits."""
 
-from __future__ import annotations
-
 from decimal import Context, Decimal, localcontext
 
 import numpy as np

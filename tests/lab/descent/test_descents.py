@@ -1,7 +1,5 @@
 """Descents: records, ends and refusals, and steps that grow. The figures check the published experiments."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The gradient flow in arc length: where it goes, how far it stays exact, how it says that it has ended."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

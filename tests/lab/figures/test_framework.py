@@ -1,7 +1,5 @@
 """Checks, files, pictures, the page and the command: what every figure rests on."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

@@ -1,7 +1,5 @@
 """Numbers of the figures of mirror descent and of rates, by another road."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """The tables that figures draw, at a smaller size: what must come out of each of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """Bounds of what a head loses outside the optimal sets, against random attention; the lemma and what it promises."""
 
-from __future__ import annotations
-
 import math
 import re
 

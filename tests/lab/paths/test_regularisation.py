@@ -1,7 +1,5 @@
 """Regularisation paths: towards the max-margin direction, proved minima where they can be, and the joint limits."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, localcontext
 

@@ -1,7 +1,5 @@
 """Paths under any head, towards sets of optimal tokens: where they end, and how much of it is proved."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cross-attention against finite differences, against one long p on the products x z', and against 80 digits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """Heads against differences and brute force; their loss far out against hundreds of digits."""
 
-from __future__ import annotations
-
 import re
 from decimal import Context, Decimal, localcontext
 

@@ -1,7 +1,5 @@
 """Max-margin matrices in the Frobenius norm: both roads of the solver against two others, on rows written out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
