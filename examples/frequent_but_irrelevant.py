@@ -13,7 +13,7 @@ import numpy as np
 
 import keytokens as kt
 from keytokens.lab.claims.embeddings.data import planted
-from keytokens.lab.claims.embeddings.stages import first_step, gaussian_start
+from keytokens.lab.claims.embeddings.stages import Step, gaussian_start
 
 rng = np.random.default_rng(0)
 data = planted(rng, n=400, T=12, positives=4, negatives=4, irrelevants=20, mirrored=True)
@@ -24,7 +24,7 @@ print(f"largest |alpha| of an irrelevant token {np.abs(alpha[~important]).max():
 # %%
 # One gradient step on the embeddings moves every token along v by half of alpha, up to an error that shrinks as the
 # dimension grows. The values that it gives are those of the important tokens.
-step = first_step(data, gaussian_start(rng, data.V, 4096), eta=1.0)
+step = Step(data, gaussian_start(rng, data.V, 4096), eta=1.0)
 print(
     f"correlation of the move with alpha {step.correlation:.4f}, with the frequency",
     f"{np.corrcoef(np.abs(step.gain), frequency)[0, 1]:+.4f}",

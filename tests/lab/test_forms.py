@@ -1,7 +1,5 @@
 """The laboratory's doors: every form of bags and scores gives the same answer, and what is no data one sentence."""
 
-from __future__ import annotations
-
 import re
 from types import ModuleType
 
@@ -96,9 +94,7 @@ WITH_SCORES = {
     "score_gap": lambda K, g: score_gap(K, g, [0, 0], [[False] + [True] * (n - 1) for n in shape(K)]),
     "local_optimum": lambda K, g: [local_optimum(K, g, [0, 0]).gap, *local_optimum(K, g, [0, 0]).direction],
     "locally_optimal_selections": lambda K, g: [one.selection for one in locally_optimal_selections(K, g)],
-    "reached_selections": lambda K, g: [
-        one.selection for one in reached_selections(K, g, starts=[Z, P], norm=30.0).reached
-    ],
+    "reached_selections": lambda K, g: reached_selections(K, g, starts=[P], norm=3.0).unsaturated[0].end,
     "directional_neighbours": lambda K, g: directional_neighbours(K, g, P).margin,
     "cone": lambda K, g: cone(K, g, optimum_of(K)).radius,
     "tight_smoothness": lambda K, g: tight_smoothness(K, g),

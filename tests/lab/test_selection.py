@@ -1,7 +1,5 @@
 """Which tokens win: the definitions on examples with known answers, and on random instances against brute force."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

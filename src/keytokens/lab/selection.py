@@ -44,20 +44,13 @@ def optimal_tokens(keys: Any, gamma: Any, *, strict: bool = True) -> Index:
     >>> optimal_tokens(keys, gamma).tolist()
     [0]
     """
-    bags = Bags.of(keys, "optimal_tokens")
-    gamma = read_scores("optimal_tokens", gamma, bags)
+    bags, gamma = _read("optimal_tokens", keys, gamma)
     best = bags.argmax(gamma)
     if strict:
         tied = bags.sum((gamma == bags.spread(bags.max(gamma))).astype(np.float64)) > 1
         if tied.any():
-            i = int(np.flatnonzero(tied)[0])
-            raise refusal(
-                "optimal_tokens",
-                f"scores of bag {i}",
-                "have one largest entry",
-                "a tie",
-                "break the tie or name a selection",
-            )
+            where, advice = f"scores of bag {np.flatnonzero(tied)[0]}", "break the tie or name a selection"
+            raise refusal("optimal_tokens", where, "have one largest entry", "a tie", advice)
     return best
 
 
@@ -68,11 +61,15 @@ def score_gap(keys: Any, gamma: Any, selection: Sequence[int] | Index, among: An
     >>> round(score_gap(keys, gamma, [0], [False, True, True]), 9)
     0.1
     """
-    bags = Bags.of(keys, "score_gap")
-    gamma, among = read_scores("score_gap", gamma, bags), bags.marked(among, "score_gap", "among")
-    chosen = bags.chosen(selection, "score_gap")
-    gaps = bags.spread(gamma[chosen]) - gamma
+    bags, gamma = _read("score_gap", keys, gamma)
+    among = bags.marked(among, "score_gap", "among")
+    gaps = bags.spread(gamma[bags.chosen(selection, "score_gap")]) - gamma
     return float(gaps[among].min(initial=math.inf))
+
+
+def _read(owner: str, keys: Any, gamma: Any) -> tuple[Bags, Vector]:
+    bags = Bags.of(keys, owner)
+    return bags, read_scores(owner, gamma, bags)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +104,7 @@ def local_optimum(keys: Any, gamma: Any, selection: Sequence[int] | Index) -> Lo
     >>> one.holds, one.neighbours.tolist()
     (True, [False, False, True])
     """
-    bags = Bags.of(keys, "local_optimum")
-    gamma = read_scores("local_optimum", gamma, bags)
+    bags, gamma = _read("local_optimum", keys, gamma)
     bags.chosen(selection, "local_optimum")
     return _judged(bags, gamma, selection, solve(MarginProblem.from_selection(bags, selection)))
 
@@ -116,12 +112,10 @@ def local_optimum(keys: Any, gamma: Any, selection: Sequence[int] | Index) -> Lo
 def _judged(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, solution: Solution) -> LocalOptimum:
     chosen = bags.chosen(selection)
     margins = bags.spread(bags.rows[chosen] @ solution.p) - bags.rows @ solution.p
-    others = np.ones(len(bags.rows), np.bool_)
-    others[chosen] = False
-    neighbours = others & (margins < 1 + ON_THE_MARGIN)
-    return LocalOptimum(
-        np.asarray(selection, np.intp), solution, neighbours, score_gap(bags, gamma, selection, neighbours)
-    )
+    neighbours = margins < 1 + ON_THE_MARGIN
+    neighbours[chosen] = False
+    gap = score_gap(bags, gamma, selection, neighbours)
+    return LocalOptimum(np.asarray(selection, np.intp), solution, neighbours, gap)
 
 
 def locally_optimal_selections(keys: Any, gamma: Any) -> Iterator[LocalOptimum]:
@@ -133,8 +127,7 @@ def locally_optimal_selections(keys: Any, gamma: Any) -> Iterator[LocalOptimum]:
     >>> [one.selection.tolist() for one in locally_optimal_selections(keys, gamma)]
     [[0], [1]]
     """
-    bags = Bags.of(keys, "locally_optimal_selections")
-    gamma = read_scores("locally_optimal_selections", gamma, bags)
+    bags, gamma = _read("locally_optimal_selections", keys, gamma)
     candidates = math.prod(bags.sizes.tolist())
     if candidates > MOST_SELECTIONS:
         rule = f"have at most {MOST_SELECTIONS:,} selections to enumerate"
@@ -331,16 +324,14 @@ def directional_neighbours(keys: Any, gamma: Any, q: Sequence[float] | Vector) -
     >>> found.selection.tolist(), found.margin
     ([0], 1.0)
     """
-    bags = Bags.of(keys, "directional_neighbours")
-    gamma = read_scores("directional_neighbours", gamma, bags)
+    bags, gamma = _read("directional_neighbours", keys, gamma)
     a = bags.rows @ array_of("directional_neighbours", "q", q, (bags.dim,))
     selection = bags.argmax(a)
     chosen = bags.starts[:-1] + selection
-    others = np.ones(len(a), np.bool_)
-    others[chosen] = False
     margins = bags.spread(a[chosen]) - a
-    margin = float(margins[others].min(initial=math.inf))
-    near = others & (margins <= margin + ON_THE_MARGIN * max(1.0, abs(margin)))
+    margin = float(np.delete(margins, chosen).min(initial=math.inf))
+    near = margins <= margin + ON_THE_MARGIN * max(1.0, abs(margin))
+    near[chosen] = False
     return DirectionalNeighbours(selection, margin, near, score_gap(bags, gamma, selection, near) > 0)
 
 
@@ -374,29 +365,23 @@ def cone(keys: Any, gamma: Any, optimum: LocalOptimum) -> Cone:
     >>> cone(keys, gamma, local_optimum(keys, gamma, [0])).mu < 1 / 32  # a narrow one
     True
     """
-    bags = Bags.of(keys, "cone")
-    gamma = read_scores("cone", gamma, bags)
+    bags, gamma = _read("cone", keys, gamma)
     if not isinstance(optimum, LocalOptimum) or np.shape(optimum.neighbours) != gamma.shape:
         raise refusal("cone", "optimum", "be a LocalOptimum of these keys", optimum, "local_optimum finds it")
     if not optimum.holds:
         raise refusal("cone", "optimum", "be locally optimal", f"score gap {optimum.gap:g}")
     theta = 1.0 / float(np.linalg.norm(optimum.solution.p))
     a = bags.rows @ optimum.solution.p
-    chosen = bags.starts[:-1] + optimum.selection
-    rest = ~optimum.neighbours
-    rest[chosen] = False
-    behind = np.full(len(a), -math.inf)
-    behind[rest] = a[rest]
-    lowest = np.where(optimum.neighbours, a, math.inf)
+    lowest, behind = np.where(optimum.neighbours, a, math.inf), np.where(optimum.neighbours, -math.inf, a)
+    behind[bags.starts[:-1] + optimum.selection] = -math.inf
     # least neighbour minus largest non-neighbour, within each bag that has both
     gaps = np.minimum.reduceat(lowest, bags.starts[:-1]) - bags.max(behind)
     delta = 0.5 * float(gaps.min())
     size = float(np.linalg.norm(bags.rows, axis=1).max()) / theta
     spread = float((bags.max(gamma) + bags.max(-gamma)).max())
     gap = min(optimum.gap, spread) if math.isfinite(optimum.gap) else spread
-    tokens = int(bags.sizes.max())
     mu = (min(0.5, delta) / size) ** 2 / 8
-    radius = max(2.0, 1.0 / delta) / theta * math.log(max(64 * tokens * spread * size / gap, 1.0))
+    radius = max(2.0, 1.0 / delta) / theta * math.log(max(64 * int(bags.sizes.max()) * spread * size / gap, 1.0))
     return Cone(mu, radius, theta, delta, size)
 
 
@@ -448,13 +433,12 @@ def separating_witness(values: Any, W: Any, v: Sequence[float] | Vector) -> Vect
     direction = array_of("separating_witness", "v", v, (bags.dim,))
     W = array_of("separating_witness", "W", W, (-1, bags.dim))
     gamma = bags.rows @ direction
-    best = optimal_tokens(bags, gamma)
-    others = np.ones(len(gamma), np.bool_)
-    others[bags.starts[:-1] + best] = False
+    best = bags.chosen(optimal_tokens(bags, gamma))
     p = np.linalg.lstsq(W.T, direction, rcond=None)[0]
     if not np.allclose(W.T @ p, direction, rtol=1e-9, atol=1e-12 * float(np.abs(direction).max())):
         raise refusal("separating_witness", "v", "lie in the range of W'", "a v outside of it")
-    return np.asarray(p / score_gap(bags, gamma, best, others), np.float64)
+    gaps = np.delete(bags.spread(gamma[best]) - gamma, best)
+    return np.asarray(p / float(gaps.min(initial=math.inf)), np.float64)
 
 
 def has_equal_scores(keys: Any, gamma: Any) -> bool:
@@ -464,13 +448,9 @@ def has_equal_scores(keys: Any, gamma: Any) -> bool:
     >>> has_equal_scores(keys, gamma), has_equal_scores(keys, [[1.0, 0.5, 0.5]])
     (False, True)
     """
-    bags = Bags.of(keys, "has_equal_scores")
-    gamma = read_scores("has_equal_scores", gamma, bags)
-    best = bags.starts[:-1] + optimal_tokens(bags, gamma)
-    rest = np.where(np.isin(np.arange(len(gamma)), best), -math.inf, gamma)
-    low = np.where(np.isin(np.arange(len(gamma)), best), math.inf, gamma)
-    lowest = np.minimum.reduceat(low, bags.starts[:-1])
-    highest = bags.max(rest)
+    bags, gamma = _read("has_equal_scores", keys, gamma)
+    is_best = np.isin(np.arange(len(gamma)), bags.chosen(optimal_tokens(bags, gamma)))
+    highest, lowest = bags.max(np.where(is_best, -math.inf, gamma)), -bags.max(np.where(is_best, -math.inf, -gamma))
     return bool(np.all((highest == lowest) | (bags.sizes == 1)))
 
 
@@ -487,16 +467,11 @@ def in_general_position(keys: Any, selection: Sequence[int] | Index, most: int =
     bags = Bags.of(keys, "in_general_position")
     check_number("in_general_position", "most", most, 0, whole=True)
     chosen = bags.chosen(selection, "in_general_position")
-    others = np.ones(len(bags.rows), np.bool_)
-    others[chosen] = False
-    A = (bags.rows[chosen][bags.bag] - bags.rows)[others]
-    d = bags.dim
+    A, d = np.delete(bags.spread(bags.rows[chosen]) - bags.rows, chosen, axis=0), bags.dim
     tuples = math.comb(len(A), min(d, len(A))) + math.comb(len(A), d + 1)
     if tuples > most:
-        rule = f"have at most {most:,} tuples of rows to test"
-        raise refusal(
-            "in_general_position", "keys", rule, tuples, "draw keys from a density: they are, with probability 1"
-        )
+        rule, advice = f"have at most {most:,} tuples", "draw keys from a density: they are, with probability 1"
+        raise refusal("in_general_position", "keys", f"{rule} of rows to test", tuples, advice)
     scale = float(np.abs(A).max(initial=1.0))
     independent = all(
         np.linalg.matrix_rank(A[list(rows)] / scale) == min(d, len(rows))

@@ -1,7 +1,5 @@
 """Whether a claim notices a formula that a test has broken."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ A mutant replaces the code of a live function, so that whoever holds the functio
 must notice: `python -m tests.lab.claims.mutants` breaks everything it can and lists what went unnoticed.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import inspect

@@ -1,7 +1,5 @@
 """Many runs at once against one run at a time; the data of the notebooks against the generator itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,16 +7,30 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from keytokens.lab.claims.instances import cross_spheres, few_tokens, linear_start, more_tokens
-from keytokens.lab.claims.matrices import several as several_tokens
-from keytokens.lab.claims.matrices.several import draw_heads, ended_runs
+from keytokens.lab.claims.matrices import training
+from keytokens.lab.claims.matrices.training import draw_heads, ended_runs
 from keytokens.lab.descent import Descent, Normalised, run
 from keytokens.lab.problems.cross_attention import CrossHeadProblem
-from keytokens.lab.problems.cross_trials import HeadTrials, Relu, cross_trials, descend_factors, softmax_first
+from keytokens.lab.problems.heads import Head
 from keytokens.lab.problems.key_query import EPSILON, KeyQueryProblem
 from keytokens.lab.problems.losses import Logistic
+from keytokens.lab.problems.trials import HeadTrials, cross_trials, descend_factors, softmax_first
 from keytokens.model.ragged import Bags
 
 seeds = st.integers(0, 10_000)
+
+
+class Relu(Head):
+    """psi(r) = sum_j max(0, V_j'r), V (d, h) by columns."""
+
+    def __init__(self, V):
+        self.V = V
+
+    def value(self, z):
+        return np.maximum(z @ self.V, 0.0).sum(axis=1)
+
+    def gradient(self, z):
+        return (z @ self.V > 0) @ self.V.T
 
 
 def problems(seed, count=3):
@@ -37,16 +49,15 @@ def test_W_one_by_one(seed):
         assert_allclose(end.reshape(3, 3), alone, atol=1e-10)
 
 
-@pytest.mark.parametrize("penalty", [0.0, EPSILON, 1e-3])
-@settings(max_examples=6)
+@settings(max_examples=10)
 @given(seed=seeds)
-def test_factors_one_by_one(penalty, seed):
+def test_factors_one_by_one(seed):
     """Twenty steps: a longer path may pass a saddle, where a unit step makes much of the last digit."""
     every, steps = problems(seed), 20
     K, Q = np.random.default_rng(seed).normal(size=(2, 3, 3, 2))
-    ends = descend_factors(cross_trials(every), steps, 0.1, K, Q, penalty)
+    ends = descend_factors(cross_trials(every), steps, 0.1, K, Q)
     for k, problem in enumerate(every):
-        alone = run(Descent(KeyQueryProblem(problem, 2, penalty), Normalised(0.1)), (K[k], Q[k]), steps).state.blocks
+        alone = run(Descent(KeyQueryProblem(problem, 2), Normalised(0.1)), (K[k], Q[k]), steps).state.blocks
         for mine, other in zip((ends[0][k], ends[1][k]), alone, strict=True):
             assert_allclose(mine, other, atol=1e-10)
 
@@ -65,17 +76,6 @@ def test_relu_heads_one_by_one(seed):
         assert_allclose(together[k].reshape(3, 3), alone.p, atol=1e-9)
         attention = softmax_first(trials.logits(together)).transpose(1, 2, 0)[k].ravel()
         assert_allclose(attention, alone.reading.attention, atol=1e-9)
-
-
-@given(seeds)
-def test_the_slope_of_relu_heads(seed):
-    rng = np.random.default_rng(seed)
-    head, z, h = Relu(rng.normal(size=(3, 4))), rng.normal(size=(2, 3)), 1e-7
-    assert_allclose(head.value(z), np.einsum("nd,nd->n", z, head.gradient(z)), atol=1e-12)
-    for j in range(3):
-        step = h * np.eye(3)[j]
-        slope = (head.value(z + step) - head.value(z - step)) / (2 * h)
-        assert_allclose(head.gradient(z)[:, j], slope, atol=1e-5)
 
 
 def test_ended_runs_have_decided():
@@ -109,7 +109,7 @@ def test_sets_that_no_direction_keeps_are_left_out():
     """Two kept tokens, and a third between them that has lost all attention: no W does that, so no run is such."""
     bags = Bags.of([[[1.0], [-1.0], [0.0]]])
     path = [np.ones(1)]
-    assert several_tokens._ended(0, bags, np.ones((1, 1)), np.array([0.5, 0.5, 0.0]), path) is None
+    assert training._ended(0, bags, np.ones((1, 1)), np.array([0.5, 0.5, 0.0]), path) is None
 
 
 # Data

@@ -1,6 +1,4 @@
-"""The gradient in E, p and v; training them; claims about one step; several classes contain two; too few dimensions."""
-
-from __future__ import annotations
+"""The gradient in E, p and v; training them; several classes contain two; too few dimensions."""
 
 from itertools import pairwise
 
@@ -10,14 +8,18 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from keytokens.base.errors import NotSeparable
-from keytokens.lab.claims.embeddings import counts
-from keytokens.lab.claims.embeddings import one_step as step_space
 from keytokens.lab.claims.embeddings import stages as two_stage
 from keytokens.lab.claims.embeddings.data import Documents, planted
-from keytokens.lab.claims.embeddings.stages import Step, first_step, gaussian_start
-from keytokens.lab.problems import embeddings, multiclass
-from keytokens.lab.problems.embeddings import fit_embeddings, pull_back
-from keytokens.lab.problems.multiclass import Classes, class_frequencies, multiclass_gradient, planted_classes
+from keytokens.lab.claims.embeddings.stages import Step, gaussian_start
+from keytokens.lab.problems import embeddings
+from keytokens.lab.problems.embeddings import (
+    Classes,
+    class_frequencies,
+    fit_embeddings,
+    multiclass_gradient,
+    planted_classes,
+    pull_back,
+)
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.attention import Gradient, Parameters, evaluate
 from keytokens.model.blocks import Block
@@ -26,7 +28,6 @@ from keytokens.model.prior import PriorOptions, prior_of, statistics
 
 from ...model.reference import random_counts
 from ...training.test_fit import PLAIN, check_gradient, check_learned, objective_of, problem
-from .broken import fails
 
 # The gradient, and training ------------------------------------------------------------------------------------------
 
@@ -166,54 +167,6 @@ def test_embeddings_learn(K):
     check_learned(data, fit_embeddings(data, PLAIN, 8, np.random.RandomState(0), 200, 1e-8)[0].theta)
 
 
-# Broken formulas -----------------------------------------------------------------------------------------------------
-
-
-def test_the_length_of_documents_matters(monkeypatch):
-    """alpha by 1/(nT) with the mean length, which is right where all lengths are equal."""
-
-    def plain(self, weights=None):
-        w = self.even if weights is None else weights
-        return self.counts.T @ (self.labels * w) / self.lengths.mean()
-
-    monkeypatch.setattr(Documents, "signed_frequency", plain)
-    assert fails("te.one-step")
-    assert fails("te.signed-frequency")
-
-
-def test_the_half_matters(monkeypatch):
-    monkeypatch.setattr(Step, "leading", property(lambda self: np.outer(self.alpha, self.start.v)))
-    assert fails("te.one-step")
-    assert fails("te.one-step-rate")
-
-
-@pytest.mark.parametrize("change", [0.99, 0.5])
-def test_a_smaller_bound_is_too_small(monkeypatch, change):
-    true = Step.error_bound.func
-    monkeypatch.setattr(Step, "error_bound", property(lambda self: change * true(self)))
-    assert fails("te.one-step-bound")
-
-
-def test_a_sign_in_the_gradient(monkeypatch):
-    true = two_stage.embedding_gradient
-
-    def turned(documents, start, weights=None):
-        """The part along p with the wrong sign."""
-        gradient = true(documents, start, weights)
-        along = true(documents, type(start)(start.E, start.p, start.v), weights) @ start.p / (start.p @ start.p)
-        return gradient - 2 * np.outer(along, start.p)
-
-    monkeypatch.setattr(counts, "embedding_gradient", turned)
-    assert fails("te.gradient")
-
-
-def test_the_share_of_each_class_matters(monkeypatch):
-    monkeypatch.setattr(
-        step_space, "class_frequencies", lambda data: data.shares.T @ np.eye(data.K)[data.y] / len(data.y)
-    )
-    assert fails("te.multiclass-step")
-
-
 # Several classes -----------------------------------------------------------------------------------------------------
 
 
@@ -254,7 +207,7 @@ def test_the_problem_of_several_classes(norm):
     data = planted_classes(rng, 4, 3, [2, 1, 1], 3)
     V, d = data.counts.shape[1], 5
     E, v, direction = rng.normal(size=(V, d)), 2 * rng.normal(size=(3, d)), rng.normal(size=d)
-    problem = multiclass.MulticlassProblem(E, data, v)
+    problem = embeddings.MulticlassProblem(E, data, v)
     p = norm * direction / np.linalg.norm(direction)
     reading = problem.read((p,))
     (down,) = problem.descent(reading, (p,))
@@ -282,7 +235,7 @@ def test_far_out_the_direction_stays():
     data = planted_classes(rng, 4, 3, [1, 1, 1], 2)
     frame = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     E = frame[:5] - 60 * multiclass_gradient(data, frame[:5], np.zeros(8), frame[5:])[0]
-    problem = multiclass.MulticlassProblem(E, data, frame[5:])
+    problem = embeddings.MulticlassProblem(E, data, frame[5:])
     target = solve(MarginProblem.from_vocabulary(E, data.counts, data.important))
     p = 1e5 * target.p / target.norm
     (down,) = problem.descent(problem.read((p,)), (p,))
@@ -299,7 +252,7 @@ def test_with_enough_dimensions_every_important_token_can_win(seed):
     rng = np.random.default_rng(seed)
     data = planted(rng, 60, 5, 3, 3, 10)
     for d in (data.V + 2, 3, 4):
-        E = first_step(data, gaussian_start(rng, data.V, d), 20.0).E
+        E = Step(data, gaussian_start(rng, data.V, d), 20.0).E
         problem = MarginProblem.from_vocabulary(E, data.counts, data.important)
         if d > data.V:
             assert solve(problem).is_optimal(1e-7)

@@ -1,40 +1,17 @@
 """What loss, start and steps decide, by other roads; a wrong pace is noticed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from keytokens.lab.claims.claim import claims
-from keytokens.lab.claims.instances import flow_path, one_bag
+from keytokens.lab.claims.instances import one_bag
 from keytokens.lab.claims.max_margin import cones as influences
 from keytokens.lab.claims.max_margin.assumptions import best_solution
 from keytokens.lab.descent import Descent, Normalised, Plain, run
-from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 
 (RATES,) = claims(["mm.rates"])
-
-
-# Fig 5
-
-
-@pytest.mark.parametrize(
-    "loss, C, offset",
-    [
-        *((Correlation(), C, offset) for C, offset in ((1, 0), (2, 0.3465), (5, 0.805), (10, 1.151), (100, 2.303))),
-        *((Logistic(), C, offset) for C, offset in ((2, -0.060), (5, -1.042), (10, -3.192), (100, -47.0408))),
-        *((Exponential(), C, offset) for C, offset in ((2, -0.153), (5, -1.195), (10, -3.349))),
-    ],
-)
-def test_the_offsets_in_numbers(loss, C, offset):
-    p = flow_path(influences.Drift(C, loss, np.zeros(2)).problem, np.zeros(2), 1e3)[-1].p
-    assert p[1] == pytest.approx(offset, abs=6e-4)
-    assert influences._offset(influences.Drift(C, loss, np.zeros(2))) < 1e-4
-
-
-# Rates
 
 
 def test_the_law_of_plain_descent():

@@ -1,6 +1,4 @@
-"""The helpers of the claims by other roads, and claims that notice a spoilt formula."""
-
-from __future__ import annotations
+"""The helpers of the claims by other roads."""
 
 from decimal import Context, Decimal, localcontext
 from itertools import pairwise, product
@@ -32,8 +30,6 @@ from keytokens.lab.problems.geometry import misalignment
 from keytokens.lab.problems.losses import Logistic
 from keytokens.lab.problems.selection_loss import SelectionProblem
 from keytokens.model.ragged import Bags, softmax
-
-from .broken import fails
 
 seeds = st.integers(0, 10_000)
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -208,38 +204,6 @@ def test_drawn_selections_are_not_always_the_best():
     drawn = [draw_local(np.random.default_rng(seed), 2, 4, 3) for seed in range(20)]
     best = [np.array_equal(x.selection, x.problem.keys.argmax(x.problem.scores)) for x in drawn]
     assert 0 < sum(best) < 20
-
-
-# A spoilt formula is noticed
-
-
-def test_spoilt_feasibility(monkeypatch):
-    witness = margins.separating_witness
-    monkeypatch.setattr(margins, "separating_witness", lambda *data: 1.1 * witness(*data))
-    assert fails("mm.lemma2", 12)
-
-
-def test_spoilt_key_lemma(monkeypatch):
-    monkeypatch.setattr(margins.np, "ptp", lambda x: 0.99 * (x.max() - x.min()))
-    assert fails("mm.lemma3", 12)
-
-
-def test_spoilt_attention(monkeypatch):
-    monkeypatch.setattr(margins, "log_missed", lambda reading, rows: log_missed(reading, rows) + 0.01)
-    assert fails("mm.lemma4", 12)
-
-
-def test_spoilt_radius(monkeypatch):
-    honest = margins.entropy_gap
-    monkeypatch.setattr(margins, "entropy_gap", lambda T: 0.9 * honest(T))
-    assert fails("mm.lemma5", 12)
-
-
-@pytest.mark.parametrize("name, factor", [("lower", 8.0), ("upper", 0.25), ("reach", 0.1)])
-def test_spoilt_constants_of_the_cone(monkeypatch, name, factor):
-    honest = getattr(Local, name).fget
-    monkeypatch.setattr(Local, name, property(lambda local: factor * honest(local)))
-    assert fails("mm.lemma7", 40)
 
 
 def test_claims_come_in_the_order_of_the_paper():

@@ -1,62 +1,16 @@
-"""The claims about attention by a matrix notice a spoilt formula; their constructions by hand."""
-
-from __future__ import annotations
+"""The claims about attention by a matrix: swapped norms, too few runs, and their constructions by hand."""
 
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from keytokens.lab.claims.claim import claims, judge
 from keytokens.lab.claims.matrices import margins as matrix_margins
-from keytokens.lab.claims.matrices import several as kept_tokens
 from keytokens.lab.claims.matrices import training as matrix_training
 from keytokens.model.ragged import Bags
 
 from .broken import fails
-
-
-def test_spoilt_construction(monkeypatch):
-    honest = matrix_margins._constructed
-    monkeypatch.setattr(matrix_margins, "_constructed", lambda x: 1.01 * honest(x))
-    assert fails("fu.feasible")
-
-
-def test_spoilt_shape_of_the_frobenius_solution(monkeypatch):
-    honest = matrix_margins.solve_matrix
-    monkeypatch.setattr(matrix_margins, "solve_matrix", lambda problem: _tilted(honest(problem)))
-    assert fails("fu.frobenius-rank")
-
-
-def test_spoilt_shape_of_the_nuclear_solution(monkeypatch):
-    honest = matrix_margins.solve_nuclear
-    monkeypatch.setattr(matrix_margins, "solve_nuclear", lambda *given: _tilted(honest(*given)))
-    assert fails("fu.nuclear-rank")
-
-
-def _tilted(found):
-    """A little of every direction added: no longer in the span of the queries."""
-    return replace(found, p=found.p + 1e-5 * found.norm)
-
-
-def test_runs_that_do_not_end(monkeypatch):
-    """After a few steps nothing has saturated, and more dimensions have no advantage."""
-    honest = matrix_training.sphere_ends
-    monkeypatch.setattr(matrix_training, "sphere_ends", lambda n, T, d, seeds: honest(n, T, d, seeds, 5))
-    assert fails("fu.global")
-
-
-@pytest.mark.parametrize("change", [{"p": 1.001}, {"lam": 0.0}, {"p": 0.999}])
-def test_spoilt_certificate(monkeypatch, change):
-    honest = matrix_margins.solve_nuclear
-
-    def spoilt(*given):
-        found = honest(*given)
-        return replace(found, **{name: factor * getattr(found, name) for name, factor in change.items()})
-
-    monkeypatch.setattr(matrix_margins, "solve_nuclear", spoilt)
-    assert fails("fu.nuclear")
 
 
 def test_swapped_norms_are_noticed(monkeypatch):
@@ -66,26 +20,9 @@ def test_swapped_norms_are_noticed(monkeypatch):
     assert fails(replace(claim, known=claim.known[:1]))
 
 
-def test_spoilt_finite_part(monkeypatch):
-    honest = kept_tokens.multi_token_svm
-
-    def spoilt(*given):
-        found = honest(*given)
-        return replace(found, finite=1.01 * found.finite)
-
-    monkeypatch.setattr(kept_tokens, "multi_token_svm", spoilt)
-    assert fails("fu.finite-part")
-
-
-def test_a_worse_prediction_is_noticed(monkeypatch):
-    honest = kept_tokens._endings(4, 125)
-    monkeypatch.setattr(kept_tokens, "_endings", lambda d, draws: [replace(one, both=one.one) for one in honest])
-    assert fails("fu.several")
-
-
 def test_too_few_runs_are_noticed(monkeypatch):
-    honest = kept_tokens._endings(4, 125)
-    monkeypatch.setattr(kept_tokens, "_endings", lambda d, draws: honest[:5])
+    honest = matrix_training._endings(4, 125)
+    monkeypatch.setattr(matrix_training, "_endings", lambda d, draws: honest[:5])
     assert judge(claims(["fu.several"])[0]).failures == ("the hypotheses hold on 0 of 2 known instances",)
 
 

@@ -1,6 +1,4 @@
-"""The helpers of the claims on mirror descent by other roads, and claims that notice a spoilt formula."""
-
-from __future__ import annotations
+"""The helpers of the claims on mirror descent by other roads."""
 
 from dataclasses import replace
 
@@ -11,12 +9,12 @@ from numpy.testing import assert_allclose
 from keytokens.base.errors import InputError
 from keytokens.lab.claims import instances as races
 from keytokens.lab.claims.claim import claims
-from keytokens.lab.claims.instances import cross_spheres
+from keytokens.lab.claims.instances import cross_spheres, two_inputs
 from keytokens.lab.claims.matrices import mirrors
+from keytokens.lab.claims.matrices.mirrors import joint_target
 from keytokens.lab.descent import MirrorDescent, Normalised, run
-from keytokens.lab.problems.geometry import divergence, norm
-from keytokens.lab.problems.mirror_runs import STEPS, Many, divergences, joint_target, two_inputs
-from keytokens.lab.svm.solution import Lq
+from keytokens.lab.problems.geometry import norm
+from keytokens.lab.problems.trials import cross_trials
 
 from .broken import fails
 
@@ -30,25 +28,12 @@ def problems():
 @pytest.mark.parametrize("floor", [0.0, 1e-3])
 def test_many_runs_are_each_by_itself(problems, q, floor):
     start = np.random.default_rng(0).normal(size=(3, 9))
-    early, late = Many.of(problems).descend(q, [7, 60], start, floor=floor)
+    early, late = cross_trials(problems).mirror_path(q, [7, 60], start, 0.1, floor)
     for k, problem in enumerate(problems):
         method = MirrorDescent(problem, Normalised(0.1, floor=floor), q=q)
         for seen, steps in ((early, 7), (late, 60)):
             alone = run(method, start[k].reshape(3, 3), steps).state.p
             assert_allclose(seen[k], alone.ravel(), rtol=1e-9, atol=1e-12)
-
-
-def test_targets_are_of_what_a_run_selects(problems):
-    many = Many.of(problems)
-    (W,) = many.descend(2.0, [300], np.zeros((3, 9)))
-    targets = many.targets(W, list(STEPS))
-    for k, row in enumerate(targets):
-        assert [found.measure.q for found in row] == list(STEPS)
-        keys = problems[k].keys
-        assert keys.argmax(keys.rows @ row[1].p).tolist() == keys.argmax(keys.rows @ W[k]).tolist()
-    away = divergences(targets, W, 2.0)
-    assert away.shape == (3, 3)
-    assert away[1, 2] == pytest.approx(divergence(targets[1][2].p, W[1], 2.0))
 
 
 def test_two_inputs_in_the_plane():
@@ -67,29 +52,8 @@ def test_two_inputs_in_the_plane():
 
 def test_bad_numbers(problems):
     for q, eta, floor, why in ((1.0, 0.1, 0.0, "`q`"), (2.0, 0.0, 0.0, "`eta`"), (2.0, 0.1, -1.0, "`floor`")):
-        with pytest.raises(InputError, match=f"Many.descend: {why} must be"):
-            Many.of(problems).descend(q, [1], np.zeros((3, 9)), eta, floor)
-
-
-# A spoilt formula is noticed
-
-
-def test_spoilt_divergence(monkeypatch):
-    honest = mirrors.bregman
-    monkeypatch.setattr(mirrors, "bregman", lambda a, b, q: honest(b, a, q))
-    assert fails("fu.bregman", 6)
-    assert fails("fu.mirror-step", 6)
-
-
-def test_spoilt_step(monkeypatch):
-    monkeypatch.setattr(mirrors, "Plain", lambda eta: Normalised(eta))
-    assert fails("fu.mirror-step", 6)
-
-
-def test_spoilt_solution(monkeypatch):
-    honest = mirrors.solve_lq
-    monkeypatch.setattr(mirrors, "solve_lq", lambda problem, q: replace(honest(problem, 1.1 * q), measure=Lq(q)))
-    assert fails("fu.lq-svm", 6)
+        with pytest.raises(InputError, match=f"Trials.mirror_path: {why} must be"):
+            cross_trials(problems).mirror_path(q, [1], np.zeros((3, 9)), eta, floor)
 
 
 def test_spoilt_limit():

@@ -1,7 +1,5 @@
 """A sign, a factor 2, a swapped operation in a formula: some claim must notice. `make mutants` breaks every one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,12 +1,10 @@
 """The page of verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from keytokens.app.cli.app import run
 from keytokens.lab.claims import Verdicts, verify
-from keytokens.lab.claims.page import verdicts_page
+from keytokens.lab.claims.claim import verdicts_page
 
 
 def test_the_command_writes_it(tmp_path, capsys):

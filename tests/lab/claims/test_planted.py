@@ -1,7 +1,5 @@
 """Planted documents: what they hold, what is counted in them, and closed forms against brute force."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -21,7 +19,7 @@ from keytokens.lab.claims.embeddings.data import (
     random_labels,
     sufficient_step,
 )
-from keytokens.lab.claims.embeddings.stages import first_step, ideal_start, loss
+from keytokens.lab.claims.embeddings.stages import Step, ideal_start, loss
 from keytokens.model.ragged import Bags
 
 from ..descent.least_distance import max_margin
@@ -117,7 +115,7 @@ def test_closed_form_against_another_solver(share):
     data = planted(rng, 40, 6, 2, 3, 4, n_positive=round(40 * share))
     assert data.cooccurs
     start = ideal_start(rng, data.V, data.V + 2)
-    step = first_step(data, start, 6.0)
+    step = Step(data, start, 6.0)
     form = closed_form(data, start.E, start.v, 6.0)
     held = [np.unique(row) for row in data.tokens]
     bags = Bags.of([step.E[row] for row in held])
@@ -169,7 +167,7 @@ def test_the_sufficient_step_is_not_far_from_necessary_in_the_ideal_start(seed):
     assert eta == pytest.approx(2 * 4 * np.log(12 / np.log(2)) / (1 / (2 * 2 * 4)))
 
     def ratio(step: float) -> float:
-        trained = first_step(data, start, step)
+        trained = Step(data, start, step)
         return loss(data, trained.E, start.p, start.v) / barrier(data, trained.b)
 
     assert ratio(eta) < 1 < ratio(0.9 * eta)

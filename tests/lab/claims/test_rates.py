@@ -1,7 +1,5 @@
 """Fitted exponents: exact laws, laws with an offset, noise, and what cannot be fitted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

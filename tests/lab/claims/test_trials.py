@@ -1,7 +1,5 @@
 """Many problems at once give what each gives by itself, and the verdicts are what independent solvers say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +13,8 @@ from keytokens.lab.descent import Descent, Normalised, Plain, run
 from keytokens.lab.problems.geometry import misalignment
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 from keytokens.lab.problems.selection_loss import SelectionProblem
-from keytokens.lab.problems.trials import SATURATED, Trials, on_span
+from keytokens.lab.problems.trials import Trials, on_span
+from keytokens.lab.selection import SATURATED
 from keytokens.model.ragged import Bags
 
 from ..descent.least_distance import max_margin

@@ -1,7 +1,5 @@
 """The two stages: the step against replicated documents, the flow against the clock, brute force and 400 digits."""
 
-from __future__ import annotations
-
 from decimal import Context, Decimal, localcontext
 
 import numpy as np
@@ -12,9 +10,9 @@ from scipy.integrate import solve_ivp
 from keytokens.base.errors import InputError
 from keytokens.lab.claims.embeddings.data import Documents, planted, random_labels
 from keytokens.lab.claims.embeddings.stages import (
+    Step,
     _log_mean,
     attention,
-    first_step,
     follow,
     gaussian_start,
     ideal_start,
@@ -32,7 +30,7 @@ from keytokens.lab.problems.selection_loss import VocabularyProblem
 def trained(seed: int = 0, d: int = 40, eta: float = 60.0):
     rng = np.random.default_rng(seed)
     data = planted(rng, 12, 4, 2, 2, 5)
-    return data, first_step(data, gaussian_start(rng, data.V, d), eta)
+    return data, Step(data, gaussian_start(rng, data.V, d), eta)
 
 
 # Stage 1 -------------------------------------------------------------------------------------------------------------
@@ -60,7 +58,7 @@ def test_balanced_weights_are_documents_repeated():
     again = np.repeat(np.arange(8), np.where(labels > 0, 1, 3))
     many = Documents.of([tokens[i] for i in again], labels[again], 5)
     start = gaussian_start(rng, 5, 6)
-    by_weight, repeated = first_step(few, start, 2.0, few.balanced), first_step(many, start, 2.0)
+    by_weight, repeated = Step(few, start, 2.0, few.balanced), Step(many, start, 2.0)
     assert_allclose(by_weight.E, repeated.E, atol=1e-14)
     assert_allclose(by_weight.alpha, repeated.alpha, atol=1e-15)
     assert loss(few, start.E, start.p, start.v, few.balanced) == pytest.approx(loss(many, start.E, start.p, start.v))
@@ -70,7 +68,7 @@ def test_the_report_of_an_ideal_step():
     rng = np.random.default_rng(2)
     data = planted(rng, 12, 4, 2, 2, 5, mirrored=True)
     start = ideal_start(rng, data.V, 12)
-    step = first_step(data, start, 3.0)
+    step = Step(data, start, 3.0)
     assert step.slope == pytest.approx(0.5, rel=1e-12)
     assert step.correlation == pytest.approx(1)
     assert step.relative_error < 1e-15
@@ -96,15 +94,15 @@ def test_the_report_of_a_step():
 def test_a_token_that_never_occurs_stays():
     documents = Documents.of([[0, 1], [1]], [1, -1], 3)
     start = gaussian_start(np.random.default_rng(3), 3, 5)
-    step = first_step(documents, start, 1.0)
+    step = Step(documents, start, 1.0)
     assert_allclose(step.E[2], start.E[2])
     assert np.isfinite(step.relative_error)
     assert step.alignment[2] == 0
 
 
 def test_a_start_of_another_vocabulary():
-    with pytest.raises(InputError, match="first_step: `start` must have an embedding for each of the 3 tokens"):
-        first_step(Documents.of([[0]], [1], 3), gaussian_start(np.random.default_rng(0), 2, 4), 1.0)
+    with pytest.raises(InputError, match="Step: `start` must have an embedding for each of the 3 tokens"):
+        Step(Documents.of([[0]], [1], 3), gaussian_start(np.random.default_rng(0), 2, 4), 1.0)
 
 
 def test_attention_sums_to_one_for_any_logits():

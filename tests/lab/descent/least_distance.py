@@ -1,7 +1,5 @@
 """The max-margin direction by a road of its own."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import lsq_linear
 

@@ -1,39 +1,19 @@
-"""Descents against the published experiments and the rates of growth."""
-
-from __future__ import annotations
+"""Descents: records, ends and refusals, and steps that grow. The figures check the published experiments."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
-from keytokens.lab.claims.instances import GMM, LMM, STARTS, joint, one_bag, spheres, three_bags, tied, two_scores
-from keytokens.lab.descent import Descent, Growing, Normalised, Plain, Polyak, Recorder, Status, log_spaced, power, run
-from keytokens.lab.problems.geometry import angle, misalignment
-from keytokens.lab.problems.selection_loss import MatrixProblem, SelectionProblem
+from keytokens.lab.claims.instances import GMM, one_bag, three_bags
+from keytokens.lab.descent import Descent, Growing, Normalised, Plain, Polyak, Recorder, Status, log_spaced, run
+from keytokens.lab.problems.geometry import misalignment
+from keytokens.lab.problems.selection_loss import SelectionProblem
 from keytokens.model.ragged import Bags
 
 from .least_distance import max_margin
 
 
-def test_lemma_1_p_and_W_walk_together():
-    """W(t) = u p(t)'/|u|^2 for any steps, if those of W are those of p divided by |u|^2."""
-    rng = np.random.default_rng(0)
-    values, scores, u = Bags.of(rng.normal(size=(5, 6, 4))), rng.normal(size=30), rng.normal(size=3)
-    steps = rng.uniform(0.1, 2.0, 501)
-    ps, Ws = [], []
-    p0 = rng.normal(size=4)
-    on_p = Descent(SelectionProblem(values, scores), Plain(lambda t: float(steps[t])))
-    on_W = Descent(MatrixProblem(values, scores, u), Plain(lambda t: float(steps[t] / (u @ u))))
-    run(on_p, p0, 500, lambda state: ps.append(state.p))
-    run(on_W, np.outer(u, p0) / (u @ u), 500, lambda state: Ws.append(state.p))
-    assert_allclose(Ws, [np.outer(u, p) / (u @ u) for p in ps], atol=1e-12)
-
-
-# Fig 1
-
-
-@pytest.mark.parametrize("y", STARTS)
+@pytest.mark.parametrize("y", [1.0, -1.5])
 def test_one_bag_every_start_goes_to_the_global_direction(y):
     recorder = Recorder(log_spaced(1000))
     run(Descent(one_bag(0.9), Normalised(0.1)), np.array([0.0, y]), 1000, recorder)
@@ -42,163 +22,6 @@ def test_one_bag_every_start_goes_to_the_global_direction(y):
     assert path.selection[-1].tolist() == [0]
     assert path.min_attention[-1] == pytest.approx(1, abs=1e-12)
     assert path.soft_sparsity[-1] == pytest.approx(1, abs=1e-12)
-
-
-def test_one_bag_without_a_floor_and_with_one():
-    recorder = Recorder([1000, 10_000])
-    run(Descent(one_bag(0.9), Normalised(0.1)), np.array([0.0, 1.0]), 10_000, recorder)
-    assert_allclose(recorder.trajectory.distance(GMM), [2.3e-4, 2.3e-6], rtol=0.02)
-    floored = run(Descent(one_bag(0.9), Normalised(0.1, floor=1e-12)), np.array([0.0, 1.0]), 1000).state
-    assert 1 - misalignment(floored.p, GMM) == pytest.approx(0.9973, abs=5e-5)
-    assert floored.norm < 30
-
-
-@pytest.mark.parametrize("y, limit", [(1, GMM), (0.5, GMM), (0, GMM), (-0.5, GMM), (-1, LMM), (-1.5, LMM)])
-def test_one_bag_basins(y, limit):
-    state = run(Descent(one_bag(0.0), Normalised(0.1)), np.array([0.0, y]), 1000).state
-    assert misalignment(state.p, limit) < 1e-4
-    assert state.reading.attention[state.reading.selected].min() > 1 - 1e-12
-
-
-def test_three_bags_max_margin():
-    keys = three_bags().keys
-    p = max_margin(keys, np.zeros(3, int))
-    assert_allclose(p, [0.8446, 0.1711], atol=5e-5)
-    assert p @ p / 2 == pytest.approx(0.37134, abs=5e-6)
-    # the published objective belongs to keys that include the score
-    wide = max_margin(keys.with_rows(np.column_stack([keys.rows, three_bags().scores])), np.zeros(3, int))
-    assert wide @ wide / 2 == pytest.approx(0.31319, abs=5e-6)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_random_spheres_end_in_the_max_margin_of_their_selection(seed):
-    """n = 4, T = 6, d = 10, everything uniform on the sphere, steps of length 1."""
-    problem = spheres(seed, 10)
-    state = run(Descent(problem, Normalised(1.0)), np.zeros(10), 1000).state
-    assert state.reading.attention[state.reading.selected].mean() > 1 - 1e-5
-    assert misalignment(state.p, max_margin(problem.keys, state.reading.selection)) < 1e-3
-
-
-@pytest.mark.parametrize("x", STARTS)
-def test_three_bags_every_start(x):
-    problem, start = three_bags(), np.array([x, 0.0])
-    target = max_margin(problem.keys, np.zeros(3, int))
-    assert misalignment(run(Descent(problem, Normalised(0.1)), start, 200).state.p, target) < 7e-4
-    # 1 - .99994 after 1000 steps is the value with a floor, which stops the run at |p| = 26
-    floored = run(Descent(problem, Normalised(0.1, floor=1e-12)), start, 1000).state
-    assert misalignment(floored.p, target) < 6.5e-5
-    assert floored.norm == pytest.approx(26.1, abs=0.1)
-    assert 0.980 < 1 - misalignment(run(Descent(problem, Plain(1.0)), start, 1000).state.p, target) < 0.9875
-
-
-@pytest.mark.parametrize(
-    "step, chances, norms",
-    [
-        (Normalised(0.1, floor=1e-12), [0.428, 0.752, 0.9931, 0.99998, 1.0], {100: 9.93, 199: 19.75}),
-        (Plain(1.0), [0.236, 0.405, 0.8177, 0.9338, 0.9719], {100: 3.16, 199: 3.85}),
-    ],
-)
-def test_three_bags_probabilities_and_norms(step, chances, norms):
-    seen = {}
-    run(Descent(three_bags(), step), np.zeros(2), 199, lambda state: seen.update({state.t: state}))
-    best = [seen[t].reading.attention[::7].mean() for t in (10, 20, 50, 100, 199)]
-    assert_allclose(best, chances, atol=5.1e-4)
-    assert {t: seen[t].norm for t in norms} == pytest.approx(norms, abs=5.1e-3)
-
-
-# Fig 5: the transient of the loss
-
-
-def test_a_floor_hides_the_turn_of_the_high_score():
-    """C = 100, logistic: p follows the ray (1, -1) as far as p2 = -47; code with a floor stops on the ray."""
-    exact = run(Descent(two_scores(100.0), Normalised(0.1)), np.zeros(2), 1000).state.p
-    floored = run(Descent(two_scores(100.0), Normalised(0.1, floor=1e-12)), np.zeros(2), 1000).state.p
-    assert exact[1] == pytest.approx(-47.04, abs=0.01)
-    assert 1 - misalignment(floored, LMM) == pytest.approx(0.7071, abs=1e-4)
-
-
-# Fig 3: head and attention together
-
-JOINT_START = (np.array([-1.0, 0.0]), np.array([0.0, -1.0]))
-PUBLISHED = Normalised(0.1, floor=(1e-9, 1e-19))
-
-
-def test_joint_run_all_supports():
-    seen = {}
-    problem = joint((0.5, 1.0))
-    run(Descent(problem, PUBLISHED), JOINT_START, 1000, lambda state: seen.update({state.t: state}))
-    assert misalignment(seen[200].p, np.array([4.0, 1.0])) == pytest.approx(2e-4, abs=5e-5)
-    assert angle(seen[200].p) == pytest.approx(13.0, abs=0.05)
-    assert angle(seen[1000].p) == pytest.approx(13.5, abs=0.05)
-    table = {7: (0.3816, 0.602), 20: (0.526, 0.712), 40: (0.860, 0.962), 60: (0.967, 0.996), 90: (0.996, 0.9998)}
-    for t, (attention, chance) in {0: (0.423, 0.525), **table}.items():
-        reading = seen[t].reading
-        assert reading.attention[1::2].mean() == pytest.approx(attention, abs=6e-4)
-        assert np.mean(1 / (1 + np.exp(-reading.margins))) == pytest.approx(chance, abs=6e-4)
-    assert min(seen, key=lambda t: seen[t].reading.attention[1::2].mean()) == 7
-    exact = run(Descent(problem, Normalised(0.1)), JOINT_START, 1000).state
-    assert angle(exact.p) == pytest.approx(13.84, abs=0.01)
-    assert angle(exact.blocks[0]) == pytest.approx(90, abs=0.2)
-
-
-def test_joint_run_with_a_bag_that_is_no_support():
-    relaxed, tight = np.array([1.0, 0.0]), np.array([1.25, 0.25])
-    recorder = Recorder([200, 1000])
-    run(Descent(joint((0.5, 1.5)), PUBLISHED), JOINT_START, 1000, recorder)
-    path = recorder.trajectory
-    assert_allclose(1 - path.distance(relaxed), [0.9998, 0.9992], atol=6e-5)
-    assert_allclose(1 - path.distance(tight), [0.984, 0.988], atol=6e-4)
-    # without floors r/R stays 1, and the relaxed direction is the limit
-    exact = run(Descent(joint((0.5, 1.5)), Normalised(0.1)), JOINT_START, 1000).state
-    assert misalignment(exact.p, relaxed) < 6e-6
-
-
-# How fast
-
-
-def followed(step, steps: int):
-    problem = tied(0)
-    recorder = Recorder([100, 300, 1000, 3000, 10_000, 30_000])
-    run(Descent(problem, step), np.zeros(20), steps, recorder)
-    path = recorder.trajectory
-    assert (np.diff(path.min_attention) >= 0).all()
-    return path, path.distance(max_margin(problem.keys, np.zeros(4, int)))
-
-
-def exponent(t, x) -> float:
-    return float(np.polyfit(np.log(t), np.log(x), 1)[0])
-
-
-def test_normalised_descent_has_angle_1_over_t():
-    path, away = followed(Normalised(0.5), 30_000)
-    late = path.t >= 1000
-    assert exponent(path.t[late], path.norm[late]) == pytest.approx(1, abs=0.01)
-    assert exponent(path.t[late], away[late]) == pytest.approx(-2, abs=0.03)
-    assert path.min_attention[-1] == 1
-
-
-def test_decaying_steps_have_norm_t_to_the_quarter():
-    path, away = followed(Normalised(power(2.0, 0.75)), 10_000)
-    late = path.t >= 1000
-    assert exponent(path.t[late], path.norm[late]) == pytest.approx(0.25, abs=0.05)
-    assert exponent(path.t[late], away[late]) == pytest.approx(-0.5, abs=0.05)
-
-
-def test_gradient_descent_grows_like_the_logarithm():
-    path, away = followed(Plain(2.0), 10_000)
-    late = path.t >= 1000
-    growth = np.polyfit(np.log(path.t[late]), path.norm[late], 1)[0]
-    target = max_margin(tied(0).keys, np.zeros(4, int))
-    assert growth == pytest.approx(np.linalg.norm(target), rel=0.1)
-    # 1 - cos goes like 1/log^2 t: no power of t at all
-    assert -0.3 < exponent(path.t[late], away[late]) < -0.1
-    assert exponent(path.norm[late], away[late]) == pytest.approx(-1.5, abs=0.5)
-
-
-def test_polyak_is_ahead_of_any_constant_step():
-    _, away = followed(Polyak(cap=10.0), 1000)
-    _, normalised = followed(Normalised(0.5), 1000)
-    assert (away < normalised / 5).all()
 
 
 @pytest.mark.parametrize("problem, n", [(one_bag(0.9), 1), (three_bags(), 3)], ids=["one bag", "three bags"])

@@ -1,7 +1,5 @@
 """Mirror descent against gradient descent, the published formula in plain numbers, closed forms and other solvers."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

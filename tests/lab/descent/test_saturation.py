@@ -1,8 +1,6 @@
 """Along every run attention comes to rest on one token a bag, whatever is trained and by whatever method; p and W walk
 together; labels, values and keys may be any triple."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Figures made in small, each once for all tests."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from keytokens.lab.figures import Made, figures, make

@@ -1,7 +1,5 @@
 """Checks, files, pictures, the page and the command: what every figure rests on."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib
@@ -20,10 +18,9 @@ import pytest
 from keytokens.app.cli import figure as command
 from keytokens.app.cli.app import run
 from keytokens.base.errors import InputError, MissingExtra
-from keytokens.lab.figures import Check, Figure, Made, figures, make, table
+from keytokens.lab.figures import Check, Figure, Made, figures, index_page, make, summary, table
 from keytokens.lab.figures.figure import OURS, Rule, csv_bytes, numbered_notes
 from keytokens.lab.figures.look import STYLES
-from keytokens.lab.figures.page import index_page, summary
 
 EVIL = "<script>alert('x')</script>\"&"
 

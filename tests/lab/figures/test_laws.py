@@ -1,7 +1,5 @@
 """What holds of every figure, made in small: it passes, is a picture, and can fail."""
 
-from __future__ import annotations
-
 import io
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """The figures of attention by a matrix, and figures that are a sample of the published size."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Numbers of the figures of the max-margin paper, by another road."""
 
-from __future__ import annotations
-
 from decimal import Decimal, getcontext
 
 import numpy as np

@@ -1,12 +1,14 @@
 """Numbers of the figures of mirror descent and of rates, by another road."""
 
-from __future__ import annotations
-
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
+from keytokens.lab.claims.instances import cross_spheres, two_inputs
 from keytokens.lab.figures import figures
-from keytokens.lab.problems.mirror_runs import two_inputs
+from keytokens.lab.figures.mirrors import STEPS, divergences, targets_of
+from keytokens.lab.problems.geometry import divergence
+from keytokens.lab.problems.trials import cross_trials
 
 from .made import made
 
@@ -40,6 +42,20 @@ def test_joint_training_in_plain_numbers():
     at = (runs["q"] == "3") & (runs["t"] == 100)
     assert_allclose(runs["attention"][at], s.max(axis=1).mean(), rtol=1e-9)
     assert_allclose(runs["probability"][at], np.mean(1 / (1 + np.exp(-margin))), rtol=1e-9)
+
+
+def test_targets_are_of_what_a_run_selects():
+    problems = [cross_spheres(np.random.default_rng(seed), 3, 4, 3) for seed in range(3)]
+    trials = cross_trials(problems)
+    (W,) = trials.mirror_path(2.0, [300], np.zeros((3, 9)), 0.1)
+    targets = targets_of(trials, W)
+    for k, row in enumerate(targets):
+        assert [found.measure.q for found in row] == list(STEPS)
+        keys = problems[k].keys
+        assert keys.argmax(keys.rows @ row[1].p).tolist() == keys.argmax(keys.rows @ W[k]).tolist()
+    away = divergences(targets, W, 2.0)
+    assert away.shape == (3, 3)
+    assert away[1, 2] == pytest.approx(divergence(targets[1][2].p, W[1], 2.0))
 
 
 def test_many_problems_at_once_are_each_by_itself():

@@ -1,7 +1,5 @@
 """The figures of real texts, and what the command does without texts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

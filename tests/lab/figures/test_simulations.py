@@ -1,38 +1,19 @@
 """The tables that figures draw, at a smaller size: what must come out of each of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from keytokens.lab.figures import simulations as simulation
 
+from .made import made
+
 
 def test_one_step():
-    """Rank two, slope 1/2, an error that falls like 1/sqrt(d) and stays within its bound."""
-    table = simulation.one_step_table((64, 1024, 4096), seeds=3)
-    assert (table["third"] < 1e-13).all()
-    assert (table["share_of_bound"] < 1).all()
-    assert_allclose(table["slope"][1:], 0.5, rtol=0.02)
-    assert_allclose(table["scaled"] / table["scaled"].mean(), 1, atol=0.25)
-    assert (np.diff(table["least_cosine"]) > 0).all()
-    assert table["least_cosine"][-1] > 0.999
-
-
-def test_flow():
-    """Loss to L_*, attention to 1, direction like |p|^-2, margin like |p|^-1, |p| like |p_*| log t."""
-    table = simulation.flow_table((8.0, 32.0, 256.0, 1000.0))
-    assert_allclose(table["norm"], [8, 32, 256, 1000])
-    assert (np.diff(table["excess"]) < 0).all()
-    assert (np.diff(table["loss"]) <= 0).all()
-    assert_allclose(table["loss"][1:], table["limit"][1:], atol=1e-4)
-    assert table["attention"][1] > 0.999
-    assert_allclose(table["misalignment"][-1] / table["misalignment"][-2], (256 / 1000) ** 2, rtol=0.1)
-    assert_allclose((1 - table["margin_ratio"])[-1] / (1 - table["margin_ratio"])[-2], 256 / 1000, rtol=0.1)
-    assert (np.diff(table["pace"]) > 0).all()
-    assert 0.98 < table["pace"][-1] < 1
-    assert table["cosine"][-1] > 0.99998
+    """In growing dimension every important token moves along v. The figures check the rest."""
+    dimensions = made("step").tables["dimensions"]
+    assert (np.diff(dimensions["least_cosine"]) > 0).all()
+    assert dimensions["least_cosine"][-1] > 0.99
 
 
 def test_tokens():
@@ -67,17 +48,18 @@ def test_barrier():
 
 
 def test_alternatives():
-    table = simulation.alternative_table([(5, 1, 100.0, 0.0), (5, 1, 100.0, 4.0), (5, 1, 400.0, 4.0)])
-    assert table["selected"].tolist() == [1, 0.5, 0.5]
-    assert table["loss"][0] == pytest.approx(table["best"][0])
-    assert_allclose(table["loss"][1:], table["alternative"][1:], atol=0.01)
-    assert table["best"][0] == pytest.approx(0.127, abs=0.003)
+    """From p = 0 and from 4 v."""
+    ends = made("selection").tables["ends"]
+    assert ends["selected"].tolist() == [1, 0.5]
+    assert ends["loss"][0] == pytest.approx(ends["best"][0])
+    assert ends["loss"][1] == pytest.approx(ends["alternative"][1], abs=0.01)
+    assert ends["best"][0] == pytest.approx(0.127, abs=0.003)
 
 
 def test_basins():
-    table = simulation.basin_table((100.0,), (0.0, 4.0))
-    assert table["selected"].tolist() == [1, 0.5]
-    assert set(table) == {"eta", "c", "selected", "loss"}
+    basin = made("selection").tables["basin"]
+    assert basin["selected"][basin["eta"] == 100].tolist() == [1, 0.5]
+    assert set(basin) == {"eta", "c", "selected", "loss"}
 
 
 def test_robustness():
@@ -89,24 +71,17 @@ def test_robustness():
 
 
 def test_dimensions():
-    table = simulation.dimension_table((8, 128), seeds=2)
-    assert table["selected"][0] < 0.9 < table["selected"][1]
-    assert table["separable"].tolist() == [0, 1]
+    dimensions = made("selection").tables["dimensions"]
+    assert dimensions["selected"][0] < 0.9 < dimensions["selected"][1]
+    assert dimensions["separable"].tolist() == [0, 1]
 
 
 def test_reviews():
     """After full training too: values increase with the difference of posteriors, logits are a U."""
-    tables = simulation.review_tables()
-    numbers = {name: column[0] for name, column in tables["numbers"].items()}
-    assert numbers["step_slope"] == pytest.approx(0.5, abs=0.1)
-    assert numbers["step_correlation"] > 0.95
-    assert numbers["rank_value_delta"] > 0.85
-    assert numbers["rank_logit_size"] > 0.6
-    assert abs(numbers["rank_logit_delta"]) < 0.2
-    assert numbers["curvature"] > 5
-    assert numbers["held_out_accuracy"] > 0.9
-    assert numbers["train_accuracy"] > numbers["held_out_accuracy"]
-    bins = tables["bins"]
+    tables = made("simulated-reviews").tables
+    numbers, bins = tables["numbers"], tables["bins"]
+    assert numbers["train_accuracy"][0] > numbers["held_out_accuracy"][0]
+    assert numbers["curvature"][0] > 5
     assert (np.diff(bins["E_v"]) > 0).all()
     assert (np.diff(bins["E_p"][:4]) < 0).all()
     assert (np.diff(bins["E_p"][3:]) > 0).all()

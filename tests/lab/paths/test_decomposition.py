@@ -1,7 +1,5 @@
 """Bounds of what a head loses outside the optimal sets, against random attention; the lemma and what it promises."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -14,7 +12,6 @@ from keytokens.base.errors import InputError
 from keytokens.lab.paths import Decomposition, decomposition, falls
 from keytokens.lab.problems.heads import Given, HeadProblem, Linear, Quadratic, Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
-from keytokens.lab.svm import NotSeparable, solve_set_valued
 from keytokens.model.ragged import softmax
 
 LOSSES = [Logistic(), Exponential(), Correlation()]
@@ -70,40 +67,6 @@ def test_the_loss_is_squeezed(seed, kind, loss):
         for low, high in (known.log_constants(loss), decomposition(problem).log_constants(loss)):
             assert low <= ratio + 1e-9
             assert ratio <= high + 1e-9
-
-
-@given(seeds, heads)
-def test_the_decomposition_holds_for_every_attention(seed, kind):
-    """f = nu (1 - q) + Z with -C q_max <= Z <= (1 - eps) nu q."""
-    problem, rng = draw(seed, kind, positive=True), np.random.default_rng(seed)
-    assume(falls(problem) is not None)
-    found = decomposition(problem)
-    for size in (0.1, 1.0, 4.0):
-        f, q = margins_and_mass(problem, size * rng.normal(size=5))
-        rest = f - found.nu * (1 - q)
-        assert rest.min() >= -found.C * q.max() - 1e-12
-        assert (rest <= (1 - found.eps) * found.nu * q + 1e-12).all()
-
-
-@given(seeds, heads, st.sampled_from(LOSSES), st.floats(0.05, 3.0), st.floats(0, 2))
-def test_far_enough_less_mass_outside_is_less_loss(seed, kind, loss, delta, more):
-    """What rho is for: log q_max(p) <= min((1 + delta) log q_max(p'), rho) implies L(p) < L(p')."""
-    problem, rng = draw(seed, kind, positive=True, loss=loss), np.random.default_rng(seed)
-    assume(falls(problem) is not None)
-    rho = decomposition(problem).rho(delta, loss)
-    assert rho < 0
-    other = problem.read((rng.normal(size=5) * 10 ** rng.uniform(-1, 4),))
-    bound = min((1 + delta) * float(other.log_outside.max()), rho)
-    try:
-        towards = solve_set_valued(problem.keys, problem.sets).p
-    except NotSeparable:
-        assume(False)
-        raise
-    towards = towards + 0.1 * np.linalg.norm(towards) * rng.normal(size=5) * rng.random()
-    readings = (problem.read((size * towards,)) for size in 10.0 ** np.arange(0, 9, 0.2))
-    reading = next((one for one in readings if one.log_outside.max() <= bound - more), None)
-    assume(reading is not None)
-    assert reading.above_limit.log < other.above_limit.log
 
 
 def test_a_linear_head_by_hand():

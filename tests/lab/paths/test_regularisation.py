@@ -1,7 +1,5 @@
 """Regularisation paths: towards the max-margin direction, proved minima where they can be, and the joint limits."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, localcontext
 
@@ -77,29 +75,6 @@ LABELS = [1.0, -1.0, 1.0]
 
 def angle(point):
     return math.degrees(math.atan2(point.p[1], point.p[0]))
-
-
-def test_joint_path_when_all_inputs_support_the_head():
-    """The angle of p at r = R = 5, 10, 30 is 11.82, 12.45, 13.43 degrees, on the way to 14.04."""
-    bags = Bags.of(VALUES)
-    path = joint_path(JointProblem(np.array(LABELS), bags, bags), [5, 10, 30], ratio=1.0)
-    assert [angle(point) for point in path] == pytest.approx([11.82, 12.45, 13.43], abs=0.02)
-    v = path[-1].blocks[0]
-    assert abs(v[0] / np.linalg.norm(v)) < 0.1
-
-
-def test_joint_path_when_one_input_is_off_the_margin():
-    """Its rows are relaxed and p turns: r = R = 5, 10, 30 gives 5.54, 2.76, 0.94 degrees, on the way to 0."""
-    values = VALUES.copy()
-    values[2, 1] = [0.5, 1.5]
-    bags = Bags.of(values)
-    problem = JointProblem(np.array(LABELS), bags, bags)
-    path = joint_path(problem, [5, 10, 30], ratio=1.0)
-    assert [angle(point) for point in path[:2]] == pytest.approx([5.54, 2.76], abs=0.02)
-    assert angle(path[2]) == pytest.approx(0.94, abs=0.005)
-    # the limit depends on the ratio: cos - 5 sin = ratio gives 7.6 degrees for 1/3, 8.0 at R = 30
-    (slow,) = joint_path(problem, [30], ratio=1 / 3)
-    assert angle(slow) == pytest.approx(8.0, abs=0.1)
 
 
 @pytest.mark.parametrize("radii", [[], [0.0, 1.0], [2.0, 1.0], [1.0, math.inf]])

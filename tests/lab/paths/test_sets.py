@@ -1,7 +1,5 @@
 """Paths under any head, towards sets of optimal tokens: where they end, and how much of it is proved."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -142,12 +140,6 @@ def test_turns_are_not_claimed_where_another_choice_is_near():
     assert [len(solve_set_valued(keys, [{0, 1}], within=w).solutions) for w in (0.0, 0.02)] == [1, 2]
     assert path.points[0].turn is None
     assert path.points[1].turn < 0.01
-
-
-@pytest.mark.parametrize("radii", [[], [0.0, 1.0], [2.0, 1.0], [math.inf]])
-def test_wrong_radii(radii):
-    with pytest.raises(InputError, match="set_path: `radii` must be increasing positive numbers"):
-        set_path(two_at_the_top(0, Linear(ONE)), radii)
 
 
 def test_the_same_seed_gives_the_same_path():

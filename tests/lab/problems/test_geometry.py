@@ -1,7 +1,5 @@
 """The geometry of |.|_q against its plain formulas, in the numbers as they come and in 60 digits."""
 
-from __future__ import annotations
-
 from decimal import Decimal, localcontext
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Heads against differences and brute force; their loss far out against hundreds of digits."""
 
-from __future__ import annotations
-
 import re
 from decimal import Context, Decimal, localcontext
 
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
-from keytokens.lab.descent import Descent, Normalised, Plain, Recorder, flow, run
+from keytokens.lab.descent import Descent, Normalised, Recorder, flow, run
 from keytokens.lab.problems.heads import Given, HeadProblem, Limit, Linear, Quadratic, Tanh, optimal_sets
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 from keytokens.lab.problems.selection_loss import SelectionProblem, scores_of
@@ -226,26 +224,6 @@ def test_a_limit_that_is_tested_not_proved():
 
 
 # Descents under a head
-
-
-@pytest.mark.parametrize("head", [Tanh(V), Quadratic(V, 0.015625)], ids=lambda head: head.name)
-def test_lemma_1_holds_under_any_head(head):
-    """W(t) = u p(t)'/|u|^2 for any steps; the descent of W is written out."""
-    rng = np.random.default_rng(0)
-    values, labels, u = Bags.of(rng.normal(size=(5, 6, 3))), rng.choice([-1.0, 1.0], 5), rng.normal(size=4)
-    steps, p = rng.uniform(0.1, 2.0, 301), rng.normal(size=3)
-    W = np.outer(u, p) / (u @ u)
-    problem = HeadProblem.of(labels, values, head)
-    seen = []
-    run(Descent(problem, Plain(lambda t: float(steps[t]))), p, 300, lambda state: seen.append(state.p))
-    for t in range(301):
-        assert_allclose(W, np.outer(u, seen[t]) / (u @ u), atol=1e-11)
-        s = softmax(values, values.rows @ (W.T @ u))
-        z = values.sum(s[:, None] * values.rows)
-        weight = -labels / (1 + np.exp(labels * head.value(z))) / 5
-        local = np.einsum("tj,tj->t", values.spread(weight[:, None] * head.gradient(z)), values.rows)
-        pull = s * (local - values.spread(values.sum(s * local)))
-        W = W - steps[min(t + 1, 300)] / (u @ u) * np.outer(u, pull @ values.rows)
 
 
 @pytest.mark.parametrize("head", [Tanh(V), Quadratic(V, 0.015625)], ids=lambda head: head.name)

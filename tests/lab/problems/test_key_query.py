@@ -1,7 +1,5 @@
 """Attention by two factors: gradients by differences, the penalty, and steps of each factor by itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

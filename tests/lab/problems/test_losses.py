@@ -1,7 +1,5 @@
 """Losses of a margin, against finite differences and against their formulas in many digits."""
 
-from __future__ import annotations
-
 from decimal import Context, Decimal, localcontext
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Gradients of attention on bags against three other roads: the plain formula, finite differences, and the sum over
 pairs in 80 digits."""
 
-from __future__ import annotations
-
 from decimal import Decimal, localcontext
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Independent roads to the same minimiser: an active set on all rows, Clarabel, and feasibility by HiGHS."""
 
-from __future__ import annotations
-
 import clarabel
 import numpy as np
 from scipy import sparse

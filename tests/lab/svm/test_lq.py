@@ -1,7 +1,5 @@
 """The lq solver against a power-cone formulation, SLSQP, the Euclidean solver and closed forms, on random problems."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import clarabel

@@ -1,7 +1,5 @@
 """Several tokens that keep attention: direction and finite part by other roads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Max-margin matrices in the nuclear norm: against a semidefinite program, and certificates that cannot be forged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import clarabel

@@ -1,7 +1,5 @@
 """How problems are made: rows, ties, pairs of a vocabulary; and what is refused, by message."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

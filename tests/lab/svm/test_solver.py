@@ -1,7 +1,5 @@
 """The solver against three independent roads, on random problems of every shape; none is skipped."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """Known answers of published examples; sets of winners by brute force; labels; relaxed rows."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

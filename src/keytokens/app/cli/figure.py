@@ -10,10 +10,9 @@ import typer
 
 from ...base.errors import DataError, MissingExtra, refusal
 from ...base.files import check_output, write_whole
-from ...lab.figures import Made, figures, make
+from ...lab.figures import Made, figures, index_page, make, summary
 from ...lab.figures.figure import Figure, numbered_notes
 from ...lab.figures.look import check_matplotlib
-from ...lab.figures.page import index_page, summary
 from .common import JsonOption, say, show_json, width
 
 

@@ -9,9 +9,8 @@ import typer
 
 from ...base.files import check_output, write_whole
 from ...base.progress import Bar
-from ...lab.claims.claim import Verdict, claims
+from ...lab.claims.claim import Verdict, claims, verdicts_page
 from ...lab.claims.claim import verify as verify_claims
-from ...lab.claims.page import verdicts_page
 from .common import JsonOption, say, show_json
 
 

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ...base.errors import refusal
+from ...explain.html import FAIL, escaped, plain_page, table
 
 I = TypeVar("I")  # noqa: E741  # an instance
 
@@ -249,12 +250,9 @@ FAMILIES = (
     "max_margin.cones",
     "max_margin.paths",
     "max_margin.neighbours",
-    "max_margin.converse",
     "max_margin.joint",
     "matrices.margins",
     "matrices.training",
-    "matrices.several",
-    "embeddings.counts",
     "embeddings.one_step",
     "embeddings.flows",
     "embeddings.barriers",
@@ -285,8 +283,7 @@ def _named(id: str, wanted: str) -> bool:
     return id == wanted or (wanted.endswith(".") and id.startswith(wanted))
 
 
-@dataclass(frozen=True)
-class Verdicts(Sequence[Verdict]):
+class Verdicts(tuple[Verdict, ...]):
     """The verdicts of a run; shows as a table.
 
     >>> found = verify(["kt.flip", "kt.contributions"])
@@ -294,36 +291,25 @@ class Verdicts(Sequence[Verdict]):
     (True, 2, ['kt.contributions', 'kt.flip'])
     """
 
-    rows: tuple[Verdict, ...]
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Verdict]:
-        return iter(self.rows)
-
     @property
     def holds(self) -> bool:
-        return all(verdict.holds for verdict in self.rows)
+        return all(verdict.holds for verdict in self)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"claims": [verdict.to_dict() for verdict in self.rows]}
+        return {"claims": [verdict.to_dict() for verdict in self]}
 
     def __str__(self) -> str:
         header = f"{'claim':<22} {'tried':>6} {'met':>6} {'worst excess':>13} {'allowed':>9} {'seconds':>8}  verdict"
-        return "\n".join([header, *map(_line, self.rows), "", self.summary])
+        return "\n".join([header, *map(_line, self), "", self.summary])
 
     __repr__ = __str__
 
     @property
     def summary(self) -> str:
-        failed = [verdict.id for verdict in self.rows if not verdict.holds]
-        tried, met = sum(v.instances for v in self.rows), sum(v.hypotheses_met for v in self.rows)
+        failed = [verdict.id for verdict in self if not verdict.holds]
+        tried, met = sum(v.instances for v in self), sum(v.hypotheses_met for v in self)
         end = f"; failed: {', '.join(failed)}" if failed else ""
-        return f"{len(self.rows) - len(failed)} of {len(self.rows)} claims hold; {met} of {tried} instances count{end}"
+        return f"{len(self) - len(failed)} of {len(self)} claims hold; {met} of {tried} instances count{end}"
 
 
 def _line(v: Verdict) -> str:
@@ -352,4 +338,33 @@ def verify(
     for claim in claims(ids):
         rows.append(judge(claim, seeds, lambda: tick(None)))
         tick(rows[-1])
-    return Verdicts(tuple(rows))
+    return Verdicts(rows)
+
+
+# The verdicts as a page -----------------------------------------------------------------------------------------------
+
+TITLE = "keytokens: theorems that run"
+INTRO = """\
+Each claim was run on instances: its hypotheses are tested first, and only where they hold does the conclusion count. \
+The excess is how far an instance is from breaking the conclusion; it must not be above what is allowed. Sources name \
+a paper, or keytokens for what is derived here."""
+HEAD = ("claim", "instances", "counted", "worst excess", "allowed", "seconds", "verdict")
+
+
+def verdicts_page(verdicts: Verdicts) -> str:
+    """A page with a row for each claim."""
+    parts = [
+        f"<h1>{TITLE}</h1>",
+        f'<p class="kt-intro">{INTRO}</p>',
+        f'<p class="kt-proof">{escaped(verdicts.summary)}.</p>',
+        f'<article><div class="kt-scroll">{table(HEAD, list(map(_row, verdicts)))}</div></article>',
+    ]
+    return plain_page(TITLE, "<main>\n" + "\n".join(parts) + "\n</main>")
+
+
+def _row(v: Verdict) -> tuple[str, ...]:
+    worst = f"{v.worst_excess:.2e}" if v.hypotheses_met else "–"
+    numbers = (str(v.instances), str(v.hypotheses_met), worst, f"{v.tolerance:.1e}", f"{v.seconds:.2f}")
+    said = "holds" if v.sentence == "holds" else escaped(v.sentence)
+    name = f'<b>{escaped(v.id)}</b> {escaped(v.says)} <span class="kt-soft">{escaped(v.source)}</span>'
+    return name, *numbers, said if v.holds else f"{FAIL} {said}"

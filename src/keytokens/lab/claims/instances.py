@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...base.errors import NotSeparable
 from ...model.ragged import Bags, Vector
 from ...training.loop import run
 from ..descent.flow import Flow
 from ..descent.steps import Descent, DescentState, Normalised, Plain, Point, Polyak, Step
-from ..problems.cross_attention import CrossProblem, outer_keys
+from ..problems.cross_attention import CrossJointProblem, CrossProblem, outer_keys
 from ..problems.losses import Logistic, MarginLoss
 from ..problems.selection_loss import JointProblem, SelectionProblem, scores_of
 from .max_margin.assumptions import can_win, step_limit
@@ -73,12 +72,10 @@ def joint(third: tuple[float, float]) -> JointProblem:
     return JointProblem(np.array([1.0, -1.0, 1.0]), x, x)
 
 
-def tied(seed: int, n: int = 4, T: int = 5, d: int = 20) -> SelectionProblem:
-    """Random keys; in each input one best token, all others with one score."""
-    rng = np.random.default_rng(seed)
-    keys = rng.normal(size=(n, T, d)) / np.sqrt(d)
-    scores = np.where(np.arange(T) == 0, 1.0, 0.0) * np.ones((n, 1))
-    return SelectionProblem(Bags.of(keys), scores.ravel())
+def tied(seed: int) -> SelectionProblem:
+    """Four inputs with five random keys in twenty dimensions; in each one best token, all others with one score."""
+    keys = np.random.default_rng(seed).normal(size=(4, 5, 20)) / np.sqrt(20)
+    return SelectionProblem(Bags.of(keys), np.tile(np.eye(5)[0], 4))
 
 
 def spheres(seed: int, d: int) -> SelectionProblem:
@@ -123,6 +120,12 @@ def _in_plane(v: NDArray[Any], x: NDArray[Any], z: NDArray[Any]) -> CrossProblem
     values = Bags.of(x.astype(np.float64))
     units = z / np.linalg.norm(z, axis=1, keepdims=True)
     return CrossProblem(values, units.astype(np.float64), scores_of(np.ones(2), values, v / np.linalg.norm(v)))
+
+
+def two_inputs() -> CrossJointProblem:
+    """Published coordinates: three tokens each in the plane, labels 1 and -1, the first token is the query."""
+    x = Bags.of([[[-2.7, 1.2], [1.4, 2.1], [1.3, -0.1]], [[0.4, -2.2], [-1.1, -0.4], [0.9, 0.1]]])
+    return CrossJointProblem(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
 
 
 def on_sphere(rng: np.random.Generator, *shape: int) -> Vector:
@@ -220,26 +223,13 @@ def longest_difference(problem: SelectionProblem) -> float:
     return float(np.linalg.norm(keys.rows - keys.spread(keys.rows[best]), axis=1).max())
 
 
-Array = NDArray[np.float64]
-Given = ParamSpec("Given")
-Solution = TypeVar("Solution")
-
-
-def solved(solve: Callable[Given, Solution], *given: Given.args, **options: Given.kwargs) -> Solution | None:
-    """The answer of a max-margin problem; None where nothing separates."""
-    try:
-        return solve(*given, **options)
-    except NotSeparable:
-        return None
-
-
-def central_differences(value: Callable[[Array], float], at: Array, h: float = 1e-3) -> Array:
+def central_differences(value: Callable[[Vector], float], at: Vector) -> Vector:
     """The gradient of a function of an array by central differences of fourth order.
 
     >>> central_differences(lambda x: float((x**4).sum()), np.array([[1.0, -2.0]])).round(9).tolist()
     [[4.0, -32.0]]
     """
-    out = np.zeros_like(at)
+    out, h = np.zeros_like(at), 1e-3
     for place in np.ndindex(at.shape):
         step = np.zeros_like(at)
         step[place] = h

@@ -272,8 +272,8 @@ def _binary_line() -> Line:
     raise AssertionError("binary counts were never in the way")
 
 
-_ONE_HEAD: Hypothesis[Page] = Hypothesis("one attention head for all classes", lambda page: len(page.weights) == 1)
-_RAW: Hypothesis[Line] = Hypothesis("raw counts: every occurrence counts for itself", lambda line: line.counts == "raw")
+_ONE_HEAD = Hypothesis[Page]("one attention head for all classes", lambda page: len(page.weights) == 1)
+_RAW = Hypothesis[Line]("raw counts: every occurrence counts for itself", lambda line: line.counts == "raw")
 
 
 @claim(

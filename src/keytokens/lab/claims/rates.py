@@ -122,13 +122,11 @@ class Course:
         }
 
 
-def followed(
-    problem: Problem, rule: Step, start: Vector | Sequence[Vector], steps: int, target: Any, per_decade: int = 20
-) -> Course:
-    """A descent beside a target direction of the attention's parameter, at the steps 10^(k/per_decade) and the last."""
+def followed(problem: Problem, rule: Step, start: Vector | Sequence[Vector], steps: int, target: Any) -> Course:
+    """A descent beside a target direction of the attention's parameter, at the steps 10^(k/20) and the last."""
     check_number("followed", "steps", steps, 1, whole=True)
-    count = int(per_decade * np.log10(steps)) + 1
-    wanted = frozenset([*np.rint(10.0 ** (np.arange(count) / per_decade)).astype(int).tolist(), steps])
+    count = int(20 * np.log10(steps)) + 1
+    wanted = frozenset([*np.rint(10.0 ** (np.arange(count) / 20)).astype(int).tolist(), steps])
     rows: list[tuple[int, float, float, float]] = []
 
     def look(state: Point) -> None:

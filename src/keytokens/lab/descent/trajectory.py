@@ -91,7 +91,8 @@ class Recorder:
     _rows: list[dict[str, Any]] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        steps = np.zeros(0, int) if self.steps is None else _listed(self.steps)
+        listed = list(self.steps) if isinstance(self.steps, Iterable) else self.steps
+        steps = np.zeros(0, int) if listed is None else indices(listed)
         if steps.ndim != 1 or (steps.size and steps.dtype.kind not in "iu"):
             raise refusal("Recorder", "steps", "be whole numbers, or None for every step", self.steps)
         self._wanted = None if self.steps is None else frozenset(steps.tolist())
@@ -106,10 +107,6 @@ class Recorder:
             raise refusal("Recorder", "steps", "hold a step that the run has made", "no recorded step")
         columns: dict[str, NDArray[Any]] = {key: np.array([row[key] for row in self._rows]) for key in self._rows[0]}
         return Trajectory(**columns)
-
-
-def _listed(steps: Any) -> NDArray[Any]:
-    return indices(list(steps) if isinstance(steps, Iterable) else steps)
 
 
 def _row(state: Point) -> dict[str, Any]:

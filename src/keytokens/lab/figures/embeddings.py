@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..claims.embeddings.data import planted
 from ..claims.embeddings.stages import embedding_gradient, gaussian_start, loss
 from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
-from .look import BLACK, STYLES, cloud, number
+from .look import BLACK, STYLES, Axes, cloud, number
 from .simulations import (
     alternative_table,
     barrier_table,
@@ -22,16 +20,12 @@ from .simulations import (
     robustness_table,
     token_table,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from .tables import last, rows
 
 ETA = 200.0
 
 
 def compute_step(small: bool) -> Tables:
-    """Trained embeddings: one gradient step moves each token along v by half its average signed frequency."""
     dims = (64, 256, 1024) if small else (64, 256, 1024, 4096, 16384)
     tokens = token_table(ETA)
     return {
@@ -115,7 +109,6 @@ factor of 2, not in its digits."""
 
 
 def compute_flow(small: bool) -> Tables:
-    """Trained embeddings: gradient flow on p goes to infinity along the max-margin direction of what it selects."""
     return {"flow": flow_table(sorted(NORMS))}
 
 
@@ -125,6 +118,7 @@ def checks_flow(tables: Tables) -> list[Check]:
     slope = float(np.polyfit(np.log(flow["norm"][far]), np.log(flow["misalignment"][far]), 1)[0])
     margins = float(np.polyfit(np.log(flow["norm"][far]), np.log(1 - flow["margin_ratio"][far]), 1)[0])
     at = {round(float(norm)): k for k, norm in enumerate(flow["norm"])}
+    attention = flow["attention"][at[32]]
     beside = [
         Check(f"{name} at |p| = {norm}", flow[column][at[norm]], float(value), 1 - float(value) + 1e-5, OURS, SEEDS)
         for norm, values in PRINTED.items()
@@ -133,9 +127,7 @@ def checks_flow(tables: Tables) -> list[Check]:
     return [
         Check.at_most("P5: largest rise of the loss", float(np.diff(flow["loss"]).max()), 0.0, OURS, tolerance=1e-15),
         Check("P5: last loss minus its limit", float(flow["loss"][-1] - flow["limit"][-1]), 0.0, 1e-12, OURS),
-        Check.at_least(
-            "P6: least attention on the important token at |p| = 32", flow["attention"][at[32]], 0.9999, OURS
-        ),
+        Check.at_least("P6: least attention on the important token at |p| = 32", attention, 0.9999, OURS),
         Check("P7: exponent of 1 − cos in |p|", slope, -2.0, 0.15, OURS),
         Check("P8: exponent of the margin's distance", margins, -1.0, 0.1, OURS),
         Check("P8: margin over the best one, at the end", float(flow["margin_ratio"][-1]), 1.0, 0.003, PAPER),
@@ -171,7 +163,6 @@ SOLVED = {(8, 20, 512): 0.4018, (8, 20, 16384): 0.4184, (4, 12, 16384): 0.5772, 
 
 
 def compute_shape(small: bool) -> Tables:
-    """Trained embeddings on planted data: values follow the posterior difference, attention its absolute value."""
     tokens = token_table()
     tables = {"tokens": {name: tokens[name] for name in ("kind", "delta", "b1", "E_p", "form")}}
     if not small:
@@ -198,20 +189,18 @@ def checks_shape(tables: Tables) -> list[Check]:
 
 
 def _closed(tables: Tables) -> list[Check]:
-    closed = tables["closed"]
     found = []
-    for k in range(len(closed["K"])):
-        K, M, d = (int(closed[name][k]) for name in ("K", "M", "d"))
-        if closed["n_positive"][k] * 2 != closed["n"][k]:
-            form = closed["along_v_form"][k]
-            found.append(Check(f"p*·v, unbalanced, run {k - 3}", closed["along_v"][k], form, 0.1, OURS))
+    for k, run in enumerate(rows(tables["closed"])):
+        K, M, d = run["K"], run["M"], run["d"]
+        if run["n_positive"] * 2 != run["n"]:
+            found.append(Check(f"p*·v, unbalanced, run {k - 3}", run["along_v"], run["along_v_form"], 0.1, OURS))
             continue
         note = f"Another draw had {SOLVED[K, M, d]:.4f}."
         near, case = 0.05 if d < 4096 else 0.006, f"K = {K}, M = {M}, d = {d}"
         found += [
-            Check(f"margin, {case}", closed["margin"][k], np.sqrt(1 / K + 1 / M), near, OURS, note),
-            Check(f"p*·E, important, {case}", closed["important"][k], M / (K + M), near, OURS),
-            Check(f"p*·E, irrelevant, {case}", closed["irrelevant"][k], -K / (K + M), near, OURS),
+            Check(f"margin, {case}", run["margin"], np.sqrt(1 / K + 1 / M), near, OURS, note),
+            Check(f"p*·E, important, {case}", run["important"], M / (K + M), near, OURS),
+            Check(f"p*·E, irrelevant, {case}", run["irrelevant"], -K / (K + M), near, OURS),
         ]
     return found
 
@@ -262,7 +251,6 @@ ENDS = {
 
 
 def compute_select(small: bool) -> Tables:
-    """Trained embeddings: when every document selects its token, by step size, start and dimension."""
     if small:
         cases = [(5, 1, 100.0, 0.0), (5, 1, 100.0, 4.0)]
         return {
@@ -289,15 +277,15 @@ def checks_select(tables: Tables) -> list[Check]:
         Check("P10: least fraction selected below the barrier", least, 1.0, 0, PAPER),
         Check.at_least("runs above the barrier that miss tokens", int((walls["selected"][~below] < 1).sum()), 1, OURS),
     ]
-    for k in range(len(ends["eta"])):
-        case = (int(ends["positives"][k]), int(ends["negatives"][k]), int(ends["eta"][k]), float(ends["c"][k]))
+    for end in rows(ends):
+        case = (end["positives"], end["negatives"], int(end["eta"]), end["c"])
         selected, loss = ENDS[case]
         name = "{}+{} tokens, η = {}, c = {:g}".format(*case)
-        limit = ends["best"][k] if selected == 1 else ends["alternative"][k]
+        limit = end["best"] if selected == 1 else end["alternative"]
         note = f"{NEAR} Another draw ended at {loss:.4f}."
         found += [
-            Check(f"P11: fraction selected, {name}", ends["selected"][k], selected, 0, OURS),
-            Check(f"P11: loss at the end, {name}", ends["loss"][k], limit, 0.01, OURS, note),
+            Check(f"P11: fraction selected, {name}", end["selected"], selected, 0, OURS),
+            Check(f"P11: loss at the end, {name}", end["loss"], limit, 0.01, OURS, note),
         ]
     found += [
         Check(f"P14: fraction selected, d = {d}", share, DIMENSIONS[int(d)], 0.2, OURS, DRAWS)
@@ -309,16 +297,13 @@ def checks_select(tables: Tables) -> list[Check]:
 
 
 def _robustness(tables: Tables) -> list[Check]:
-    runs = tables["robustness"]
     found = []
-    for k in range(len(runs["eta"])):
-        name, small = f"n = {runs['n'][k]}, η = {runs['eta'][k]:g}", runs["n"][k] < 200
-        found.append(
-            Check(f"mean fraction selected, {name}", runs["mean_selected"][k], 0.98, 0.04, OURS, LUCK * bool(small))
-        )
-        if runs["eta"][k] > 100 and not small:
-            found.append(Check(f"least fraction selected, {name}", runs["least_selected"][k], 1.0, 0, OURS))
-            found.append(Check.at_least(f"least cos at |p| = 400, {name}", runs["least_cosine"][k], 0.99, OURS))
+    for run in rows(tables["robustness"]):
+        name, small = f"n = {run['n']}, η = {run['eta']:g}", run["n"] < 200
+        found.append(Check(f"mean fraction selected, {name}", run["mean_selected"], 0.98, 0.04, OURS, LUCK * small))
+        if run["eta"] > 100 and not small:
+            found.append(Check(f"least fraction selected, {name}", run["least_selected"], 1.0, 0, OURS))
+            found.append(Check.at_least(f"least cos at |p| = 400, {name}", run["least_cosine"], 0.99, OURS))
     return found
 
 
@@ -354,13 +339,8 @@ def draw_select(tables: Tables, left: Axes, right: Axes) -> None:
 TENTH = "In dimension 64 the error of one step is some tenth of the frequency."
 
 
-def compute_reviews(small: bool) -> Tables:
-    """Trained embeddings on simulated reviews: all of E and p trained, v fixed."""
-    return review_tables(n=2500, epochs=8) if small else review_tables()
-
-
 def checks_reviews(tables: Tables) -> list[Check]:
-    numbers = {name: float(column[0]) for name, column in tables["numbers"].items()}
+    numbers = last(tables["numbers"])
     return [
         Check("slope of the first step on α, over |v|²", numbers["step_slope"], 0.5, 0.06, OURS, TENTH),
         Check("correlation of the first step with α", numbers["step_correlation"], 0.99, 0.006, OURS),
@@ -375,7 +355,7 @@ def checks_reviews(tables: Tables) -> list[Check]:
 @figure(
     "simulated-reviews",
     "Simulated reviews: values and attention after training",
-    compute_reviews,
+    lambda small: review_tables(2500) if small else review_tables(),
     checks_reviews,
     sheet=Sheet(2, 3.4),
 )

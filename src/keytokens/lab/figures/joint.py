@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,8 @@ from ..svm.problem import MarginProblem
 from ..svm.sets import label_svm, relaxed_problem
 from ..svm.solver import solve
 from .figure import CODE, OURS, Check, Sheet, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, plane, ray, tokens, walk
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, plane, ray, tokens, walk
 from .tables import cosine, states, value_at
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 START = (np.array([-1.0, 0.0]), np.array([0.0, -1.0]))  # v, p
 PUBLISHED = Normalised(0.1, floor=(1e-9, 1e-19))  # the floors of published code, of v and of p
@@ -130,11 +126,6 @@ FLOOR_3A = """\
 BALLS_3A = [(5.0, 5.0), (10.0, 10.0), (30.0, 30.0)]
 
 
-def compute_3a(small: bool) -> Tables:
-    """Fig 3(a): head and attention trained together, every input a support vector."""
-    return tables_of(THIRD_3A, BALLS_3A, small)
-
-
 def checks_3a(tables: Tables) -> list[Check]:
     run, floor, path, answer = (tables[name] for name in ("run", "floor", "path", "answer"))
     return [
@@ -157,7 +148,7 @@ def checks_3a(tables: Tables) -> list[Check]:
 @figure(
     "3a",
     "Head and attention together: both take their max-margin directions",
-    compute_3a,
+    lambda small: tables_of(THIRD_3A, BALLS_3A, small),
     checks_3a,
     sheet=Sheet(2, 4.0),
 )
@@ -186,7 +177,6 @@ ANGLES = ("5.54", "2.76", "0.94", "8.0", "0.00")
 
 
 def compute_3b(small: bool) -> Tables:
-    """Fig 3(b): head and attention trained together, one input no support vector: the relaxed direction."""
     return tables_of(THIRD_3B, BALLS_3B, small)
 
 
@@ -248,7 +238,6 @@ EXPECTED = {
 
 
 def compute_3c(small: bool) -> Tables:
-    """Fig 3(c): attention and probability during joint training."""
     run = run_of(joint(THIRD_3A), PUBLISHED, 100)
     return {"run": {name: run[name] for name in ("t", "attention", "probability")}}
 

@@ -17,8 +17,10 @@ from ...model.ragged import Vector
 from .figure import Figure, Sheet, Table, Tables
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Drawing
+else:
+    Axes = Any  # for the annotations of all figures
 
 
 # Okabe and Ito's colours, told apart by all; their yellow is too pale for a line
@@ -132,9 +134,9 @@ def ray(axes: Axes, direction: Vector, style: Style, label: str) -> None:
     )
 
 
-def walk(axes: Axes, x: Vector, y: Vector, style: Style, label: str | None = None, every: int = 10) -> None:
-    """A path with a marker every so many steps and a large one where it starts."""
-    axes.plot(x, y, color=style.color, marker=style.marker, markevery=every, markersize=3.2, linewidth=1.1, label=label)
+def walk(axes: Axes, x: Vector, y: Vector, style: Style, label: str | None = None) -> None:
+    """A path with a marker every ten steps and a large one where it starts."""
+    axes.plot(x, y, color=style.color, marker=style.marker, markevery=10, markersize=3.2, linewidth=1.1, label=label)
     start: Any = {"markersize": 7, "markeredgecolor": "black", "markeredgewidth": 0.7, "zorder": 4}
     axes.plot(x[:1], y[:1], color=style.color, marker=style.marker, **start)
 

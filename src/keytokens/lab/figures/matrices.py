@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,8 @@ from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import Solution
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREY, ORANGE, RED, Style, plane, ray
-from .tables import records, states, where
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from .look import BLACK, BLUE, GREY, ORANGE, RED, Axes, Style, plane, ray
+from .tables import last, records, states, where
 
 STEPS, LENGTH = 2000, 0.1
 REACH = 5.4  # of the panels, as a logarithm
@@ -184,7 +180,7 @@ class Expected:
 def checks_of(tables: Tables, expected: Expected) -> list[Check]:
     """That each parametrisation goes to its own norm; and the solutions of both, in numbers."""
     answer, found = tables["answer"], tables["distances"]
-    end = [{name: column[-1] for name, column in where(found, run=number).items()} for number in range(3)]
+    end = [last(where(found, run=number)) for number in range(3)]
     wide = answer["apart"][0] / 2
     return [
         Check("runs that select the best tokens", answer["selections"][0], 3, 0, CODE),

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...base.errors import NotSeparable
 from ...model.ragged import Index, Vector
 from ..claims.instances import cross_spheres, linear_start
-from ..claims.matrices.several import Ended, ended_runs
+from ..claims.matrices.training import Ended, ended_runs
 from ..problems.cross_attention import CrossProblem
-from ..problems.cross_trials import cross_trials, descend_factors, softmax_first, sphere_ends
 from ..problems.geometry import misalignment
-from ..problems.trials import Trials
+from ..problems.trials import Trials, cross_trials, descend_factors, softmax_first, sphere_ends
 from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import NotSolved, Solution
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import BLUE, GREEN, ORANGE, STYLES
-from .tables import WIDE, descended, difference, groupby, records, stacked, standard_error, where
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from .look import BLUE, GREEN, ORANGE, STYLES, Axes
+from .tables import WIDE, difference, groupby, stacked, standard_error, summarised, where
 
 Target = tuple[Vector, Vector, float, int, int]
 
@@ -39,7 +34,7 @@ def trained(count: int, n: int, T: int, d: int, eta: float, at: Sequence[int]) -
     trials = cross_trials(problems)
     starts = [linear_start(np.random.default_rng([1, seed]), 3 * d, d).reshape(3, d, d) for seed in range(count)]
     W, K, Q = np.stack(starts, axis=1)
-    matrices = [list(descended(trials, at, eta, W.reshape(count, -1))), _of_factors(trials, eta, at, K, Q)]
+    matrices = [list(trials.path(at, eta, W.reshape(count, -1))), _of_factors(trials, eta, at, K, Q)]
     parts, ends = [], []
     for factors, path in enumerate(matrices):
         selection = trials.logits(path[-1]).argmax(axis=0)
@@ -112,19 +107,13 @@ MEANS = (  # 0 for W, 1 for (K, Q); step, column, expected mean, source
 @cache
 def _tables_local(count: int) -> Tables:
     runs, ends = trained(count, 6, 8, 10, 0.1, AT_LOCAL)
-    means = records(_mean_row(factors, t, group) for (factors, t), group in groupby(runs, "factors", "t"))
-    return {"runs": runs, "ends": ends, "means": means}
+    return {"runs": runs, "ends": ends, "means": summarised(runs, ("factors", "t"), _mean_row)}
 
 
-def _mean_row(factors: int, t: int, runs: Table) -> dict[str, float]:
+def _mean_row(runs: Table) -> dict[str, float]:
     columns = {"attention": "attention", "to_frobenius": "f", "to_nuclear": "n"}
     means = {name: runs[name].mean() for name in columns}
-    return {"factors": factors, "t": t, **means, **{f"{x}_error": standard_error(runs[n]) for n, x in columns.items()}}
-
-
-def compute_local(small: bool) -> Tables:
-    """Attention by a matrix on random problems: how W and (K, Q) saturate, and which max-margin matrix each goes to."""
-    return _tables_local(15 if small else 100)
+    return {**means, **{f"{x}_error": standard_error(runs[name]) for name, x in columns.items()}}
 
 
 def checks_local(tables: Tables) -> list[Check]:
@@ -156,7 +145,7 @@ def _mean_local(runs: Table, factors: int, t: int, column: str, expected: float,
 @figure(
     "matrix-local",
     "Random problems: W goes to the Frobenius solution, (K, Q) to the nuclear one",
-    compute_local,
+    lambda small: _tables_local(15 if small else 100),
     checks_local,
     sheet=Sheet(2, 3.7),
 )
@@ -222,38 +211,31 @@ EXPECTED_RANK = {
 @cache
 def _tables_rank(count: int) -> Tables:
     runs = stacked(_runs_rank(n, T, d, count) for n, T in CASES_RANK for d in DIMENSIONS_RANK)
-    means = [
-        {
-            **dict(zip(("n", "T", "d"), case, strict=True)),
-            "separable": len(group["d"]),
-            "drawn": group["drawn"][0],
-            **{name: group[name].mean() for name in ("frobenius", "nuclear")},
-        }
-        for case, group in groupby(runs, "n", "T", "d")
-    ]
-    return {"runs": runs, "means": records(means)}
+
+    def means(group: Table) -> dict[str, float]:
+        ranks = {name: group[name].mean() for name in ("frobenius", "nuclear")}
+        return {"separable": len(group["d"]), "drawn": group["drawn"][0], **ranks}
+
+    return {"runs": runs, "means": summarised(runs, ("n", "T", "d"), means)}
 
 
 def _runs_rank(n: int, T: int, d: int, count: int) -> Table:
     """The first separable problems, and how many were drawn for them."""
     found: list[tuple[int, Solution, Solution]] = []
-    seed = 0
-    while len(found) < count and seed < DRAWS * count:
-        both = _solved(cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d))
-        seed += 1
+    drawn = 0
+    while len(found) < count and drawn < DRAWS * count:
+        both = _solved(cross_spheres(np.random.default_rng([n, T, d, drawn]), n, T, d))
         if both is not None:
-            found.append((seed - 1, *both))
-    return table(
-        n=n,
-        T=T,
-        d=d,
-        seed=np.array([one[0] for one in found], np.intp),
-        drawn=seed,
-        frobenius=np.array([short.rank.absolute for _, short, _ in found], np.float64),
-        nuclear=np.array([thin.rank.absolute for _, _, thin in found], np.float64),
-        nuclear_relative=np.array([thin.rank.relative for _, _, thin in found], np.float64),
-        gap=np.array([thin.gap for _, _, thin in found], np.float64),
-    )
+            found.append((drawn, *both))
+        drawn += 1
+    columns = {
+        "frobenius": [short.rank.absolute for _, short, _ in found],
+        "nuclear": [thin.rank.absolute for _, _, thin in found],
+        "nuclear_relative": [thin.rank.relative for _, _, thin in found],
+        "gap": [thin.gap for _, _, thin in found],
+    }
+    numbers = {name: np.array(column, np.float64) for name, column in columns.items()}
+    return table(n=n, T=T, d=d, seed=np.array([seed for seed, _, _ in found], np.intp), drawn=drawn, **numbers)
 
 
 def _solved(problem: CrossProblem) -> tuple[Solution, Solution] | None:
@@ -264,11 +246,6 @@ def _solved(problem: CrossProblem) -> tuple[Solution, Solution] | None:
         return short, solve_nuclear(margins, short)
     except (NotSeparable, NotSolved):
         return None
-
-
-def compute_rank(small: bool) -> Tables:
-    """Ranks of max-margin matrices: full in the Frobenius norm, low in the nuclear norm, certified."""
-    return _tables_rank(3 if small else 20)
 
 
 def checks_rank(tables: Tables) -> list[Check]:
@@ -306,7 +283,7 @@ def _ranks(runs: Table, n: int, d: int) -> list[Check]:
 @figure(
     "matrix-rank",
     "Max-margin matrices: full rank in the Frobenius norm, low rank in the nuclear norm",
-    compute_rank,
+    lambda small: _tables_rank(3 if small else 20),
     checks_rank,
     full=lambda: _tables_rank(100),
     sheet=Sheet(2, 4.4),
@@ -342,15 +319,11 @@ EXPECTED_GLOBAL = {
 def _tables_global(count: int, longer: int = 1) -> Tables:
     """`longer`: steps that are so many times as long, and fewer."""
     runs = stacked(_runs_global(n, T, d, count, longer) for n, T in CASES_GLOBAL for d in DIMENSIONS_GLOBAL)
-    shares = [
-        {
-            **dict(zip(("n", "T", "d"), case, strict=True)),
-            "runs": len(group["d"]),
-            **{name: group[name].mean() for name in ("saturated", "local", "best")},
-        }
-        for case, group in groupby(runs, "n", "T", "d")
-    ]
-    return {"runs": runs, "shares": records(shares)}
+
+    def shares(group: Table) -> dict[str, float]:
+        return {"runs": len(group["d"]), **{name: group[name].mean() for name in ("saturated", "local", "best")}}
+
+    return {"runs": runs, "shares": summarised(runs, ("n", "T", "d"), shares)}
 
 
 def _runs_global(n: int, T: int, d: int, count: int, longer: int) -> Table:
@@ -366,11 +339,6 @@ def _runs_global(n: int, T: int, d: int, count: int, longer: int) -> Table:
         best=found.is_global,
         one_minus_cos=found.distance,
     )
-
-
-def compute_global(small: bool) -> Tables:
-    """Attention by a matrix in growing dimension: how often descent on W ends in the global or a local optimum."""
-    return _tables_global(8, 3) if small else _tables_global(40)
 
 
 def checks_global(tables: Tables) -> list[Check]:
@@ -400,7 +368,7 @@ def _share(found: Table, expected: float, case: str) -> Check:
 @figure(
     "matrix-global",
     "Attention by a matrix: the global optimum is found more often in more dimensions",
-    compute_global,
+    lambda small: _tables_global(8, 3) if small else _tables_global(40),
     checks_global,
     full=lambda: _tables_global(500),
     sheet=Sheet(2, 4.2),
@@ -474,11 +442,6 @@ def _rows_several(d: int, kept: list[Ended]) -> Table:
     return table(d=d, seed=seeds, tokens=tokens, **columns)
 
 
-def compute_several(small: bool) -> Tables:
-    """Attention by a matrix under a ReLU head: where it ends on several tokens, which matrix predicts it."""
-    return _tables_several(15, 125) if small else _tables_several(40, 750)
-
-
 def checks_several(tables: Tables) -> list[Check]:
     runs = tables["runs"]
     several = runs["tokens"] > 3
@@ -502,7 +465,7 @@ def _mean_several(runs: Table, d: int, k: int) -> Check:
 @figure(
     "matrix-several",
     "A head that bends: attention on several tokens, and the matrix that predicts it",
-    compute_several,
+    lambda small: _tables_several(15, 125) if small else _tables_several(40, 750),
     checks_several,
     full=lambda: _tables_several(500, 40_000),
     sheet=Sheet(2, 3.7),

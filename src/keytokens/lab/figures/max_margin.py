@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ...model.ragged import Vector
 from ..claims.instances import GMM, LMM, STARTS, one_bag, three_bags, two_limits, two_scores
 from ..descent.flow import flow
-from ..descent.steps import Normalised, Plain, Step
+from ..descent.steps import DescentState, Normalised, Plain, Step
 from ..descent.trajectory import log_spaced
 from ..problems.geometry import misalignment
 from ..problems.losses import Correlation, Exponential, Logistic, MarginLoss
@@ -18,11 +19,18 @@ from ..selection import cone, local_optimum
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Style, fading, number, plane, ray, tokens, walk
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, fading, number, plane, ray, tokens, walk
 from .tables import cosine, distances, groupby, records, speed, states, value_at, walks, where
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+
+def _walks(axes: Axes, paths: Table, styles: Sequence[Style]) -> None:
+    """Runs, one style each."""
+    for (_, path), style in zip(groupby(paths, "run"), styles, strict=True):
+        walk(axes, path["p1"], path["p2"], style)
+
+
+def _is_direction(name: str, found: tuple[float, float], x: float, y: float) -> list[Check]:
+    return [Check(f"{name}, {part}", a, b, 1e-9, OURS) for part, a, b in zip(("p₁", "p₂"), found, (x, y), strict=True)]
 
 
 FLOOR_1A = """\
@@ -31,7 +39,6 @@ nothing of the limit. Without the floor 1 − cos is 2.3e-4 at the same step."""
 
 
 def compute_1a(small: bool) -> Tables:
-    """Fig 1(a): one input, three tokens, two of them with one score: every start goes to one direction."""
     problem, starts = one_bag(0.9), [np.array([0.0, y]) for y in STARTS]
     best = local_optimum(problem.keys, problem.scores, [0])
     floored = Trials.repeated(problem, 6).descend(1000, 0.1, start=np.array(starts), floor=1e-12)
@@ -52,8 +59,7 @@ def checks_1a(tables: Tables) -> list[Check]:
     law = value_at(first, int(first["t"].max()), "one_minus_cos") * float(first["t"].max()) ** 2
     return [
         Check("starts that end in the max-margin direction", (late < 1e-3).sum(), 6, 0, PAPER),
-        Check("max-margin direction, p₁", answer["p1"][0], -10 / 101, 1e-9, OURS),
-        Check("max-margin direction, p₂", answer["p2"][0], 100 / 101, 1e-9, OURS),
+        *_is_direction("max-margin direction", (answer["p1"][0], answer["p2"][0]), -10 / 101, 100 / 101),
         Check.printed("half of its squared norm", answer["half_square"][0], "0.49505", CODE),
         Check("tokens on the margin", answer["neighbours"][0], 1, 0, OURS),
         Check("1 − cos after 1,000 steps from (0, 1)", value_at(first, 1000, "one_minus_cos"), 2.3e-4, 5e-6, OURS),
@@ -76,8 +82,7 @@ def draw_1a(tables: Tables, left: Axes, right: Axes) -> None:
     plus a small number; there the runs stop at |p| = 28. The runs drawn here have no such floor.
     """
     ray(left, GMM, Style(BLACK, "--", ""), "max-margin direction")
-    for (_, path), style in zip(groupby(tables["paths"], "run"), STYLES, strict=True):
-        walk(left, path["p1"], path["p2"], style)
+    _walks(left, tables["paths"], STYLES)
     places = [(9.0, -2.0), (7.0, 2.0), (6.0, -13.0)]
     tokens(left, one_bag(0.9).keys.rows, ["score 1", "score 0.9", "score 0.9"], places)
     plane(left, (-3.9, -2.6), (2.9, 7.2))
@@ -93,7 +98,6 @@ LOCAL_1B = np.array([y < -0.75 for y in STARTS])
 
 
 def compute_1b(small: bool) -> Tables:
-    """Fig 1(b): one input, three scores: the start decides between the global and a local direction."""
     problem, starts = one_bag(0.0), [np.array([0.0, y]) for y in STARTS]
     found = local_optimum(problem.keys, problem.scores, [1])
     tied = local_optimum(one_bag(0.9).keys, one_bag(0.9).scores, [1])
@@ -121,23 +125,18 @@ def compute_1b(small: bool) -> Tables:
 
 
 def checks_1b(tables: Tables) -> list[Check]:
-    ends, answer = tables["ends"], tables["answer"]
+    ends, answer, floored = tables["ends"], tables["answer"], tables["ends"]["cos_floor"]
     cos = 1 - tables["distances"]["one_minus_cos"][tables["distances"]["t"] == 1000]
     plain_local = ends["cos_local_plain"] > ends["cos_global_plain"]
     return [
-        Check("local direction, p₁", answer["p1"][0], 1, 1e-9, OURS),
-        Check("local direction, p₂", answer["p2"][0], 0, 1e-9, OURS),
+        *_is_direction("local direction", (answer["p1"][0], answer["p2"][0]), 1, 0),
         Check("half of its squared norm", answer["half_square"][0], 0.5, 1e-9, OURS),
         Check("its score above its neighbour's", answer["gap"][0], 0.9, 1e-12, OURS),
         Check("the same in Fig 1(a): a tie, not locally optimal", answer["gap_in_1a"][0], 0, 0, OURS),
         Check.at_least("least cos of the four upper starts, 1,000 steps", cos[~LOCAL_1B].min(), 0.9999, OURS),
         Check.at_least("least cos of the two lower starts, 1,000 steps", cos[LOCAL_1B].min(), 0.9996, OURS),
-        Check.printed(
-            "upper starts with a floor, least cos", ends["cos_floor"][~LOCAL_1B].min(), "0.9999", OURS, FLOOR_1B
-        ),
-        Check.printed(
-            "lower starts with a floor, least cos", ends["cos_floor"][LOCAL_1B].min(), "0.9996", OURS, FLOOR_1B
-        ),
+        Check.printed("upper starts with a floor, least cos", floored[~LOCAL_1B].min(), "0.9999", OURS, FLOOR_1B),
+        Check.printed("lower starts with a floor, least cos", floored[LOCAL_1B].min(), "0.9996", OURS, FLOOR_1B),
         Check("starts that plain descent (η = 1) takes elsewhere", (plain_local != LOCAL_1B).sum(), 0, 0, OURS),
     ]
 
@@ -152,8 +151,7 @@ def draw_1b(tables: Tables, left: Axes, right: Axes) -> None:
     """
     ray(left, GMM, Style(BLACK, "--", ""), "global direction")
     ray(left, LMM, Style(GREY, "-.", ""), "local direction")
-    for (_, path), style in zip(groupby(tables["paths"], "run"), STYLES, strict=True):
-        walk(left, path["p1"], path["p2"], style)
+    _walks(left, tables["paths"], STYLES)
     places = [(-40.0, 4.0), (4.0, 7.0), (-44.0, -4.0)]
     tokens(left, one_bag(0.0).keys.rows, ["score 1", "score 0.9", "score 0"], places)
     plane(left, (-2.2, -1.9), (5.2, 5.2))
@@ -172,7 +170,6 @@ the attention really uses it is 0.37134, in the same direction of the plane."""
 
 
 def compute_1c(small: bool) -> Tables:
-    """Fig 1(c): three inputs, seven tokens each: every start goes to the max-margin direction of the best tokens."""
     problem, starts = three_bags(), [np.array([x, 0.0]) for x in STARTS]
     solution = solve(MarginProblem.from_selection(problem.keys, [0, 0, 0]))
     p = solution.p
@@ -208,7 +205,7 @@ def compute_1c(small: bool) -> Tables:
 
 def checks_1c(tables: Tables) -> list[Check]:
     answer, ends, found = tables["answer"], tables["ends"], tables["distances"]
-    cos = {t: 1 - found["one_minus_cos"][found["t"] == t] for t in (200, 1000)}
+    cos, flow_100 = {t: 1 - found["one_minus_cos"][found["t"] == t] for t in (200, 1000)}, answer["flow_100"][0]
     return [
         Check.printed("max-margin direction, p₁", answer["p1"][0], "0.8446", OURS),
         Check.printed("max-margin direction, p₂", answer["p2"][0], "0.1711", OURS),
@@ -218,9 +215,7 @@ def checks_1c(tables: Tables) -> list[Check]:
         Check.printed("slack of the third nearest token", answer["third_slack"][0], "0.0071", OURS),
         Check.at_least("least cos after 200 steps", cos[200].min(), 0.9993, OURS, tolerance=5e-6),
         Check.printed("least cos after 1,000 steps", cos[1000].min(), "0.99977", OURS, FLOOR_1C),
-        Check(
-            "1 − cos of the gradient flow at |p| = 100", answer["flow_100"][0], 1 - cos[1000][0], 5e-6, OURS, FLOOR_1C
-        ),
+        Check("1 − cos of the gradient flow at |p| = 100", flow_100, 1 - cos[1000][0], 5e-6, OURS, FLOOR_1C),
         Check.printed("least cos after 1,000 steps with a floor", ends["cos_floor"].min(), "0.99994", OURS, FLOOR_1C),
         Check.printed("largest |p| with a floor", ends["norm_floor"].max(), "26.1", OURS, FLOOR_1C),
         Check.printed("least cos of plain descent (η = 1), 1,000 steps", ends["cos_plain"].min(), "0.981", OURS),
@@ -251,8 +246,7 @@ def draw_1c(tables: Tables, left: Axes, right: Axes) -> None:
     middle = (logits[best].min() + logits[~best].max()) / 2 * p / (p @ p)
     line = middle + np.outer([-9.0, 9.0], side)
     left.plot(*line.T, color=GREY, linestyle=":", label="separates best from others", scalex=False, scaley=False)
-    for (_, path), style in zip(groupby(tables["paths"], "run"), STYLES, strict=True):
-        walk(left, path["p1"], path["p2"], style)
+    _walks(left, tables["paths"], STYLES)
     left.plot(keys["k1"][~best], keys["k2"][~best], ".", color=ORANGE, markersize=5, label="other tokens", zorder=3)
     star: Any = {"color": BLUE, "markersize": 10, "markeredgecolor": "k", "zorder": 5}
     left.plot(keys["k1"][best], keys["k2"][best], "*", **star, label="best tokens")
@@ -300,7 +294,6 @@ def edge(radius: Vector, inside: Vector, outside: Vector, bisections: int) -> Ve
 
 
 def compute_cone(small: bool) -> Tables:
-    """The cone of Theorem 3 with its constants, beside the basin that is measured."""
     problem = one_bag(0.0)
     constants = cone(problem.keys, problem.scores, local_optimum(problem.keys, problem.scores, [1]))
     radius = np.unique(np.concatenate([NAMED, [] if small else np.geomspace(1.0, LARGEST, 25)]))
@@ -386,22 +379,14 @@ EXPECTED = {
 RULES: dict[str, Step] = {"normalised": Normalised(0.1), "floor": Normalised(0.1, floor=1e-12), "plain": Plain(1.0)}
 
 
-def runs_4a(*names: str) -> dict[str, Table]:
-    """Attention on the best tokens and the norm of p, step by step, for some of the step rules."""
-    found = {name: list(states(three_bags(), RULES[name], np.zeros(2), 199).values()) for name in names}
-    return {
-        name: table(
-            t=[one.t for one in seen],
-            attention=[one.reading.attention[one.reading.best].mean() for one in seen],
-            norm=[one.norm for one in seen],
-        )
-        for name, seen in found.items()
-    }
+def runs_4(rule: str) -> list[DescentState]:
+    return list(states(three_bags(), RULES[rule], np.zeros(2), 199).values())
 
 
 def compute_4a(small: bool) -> Tables:
-    """Fig 4(a): how fast attention concentrates, with normalised and with plain steps."""
-    return {name: {key: run[key] for key in ("t", "attention")} for name, run in runs_4a("normalised", "plain").items()}
+    runs = {rule: [one.reading for one in runs_4(rule)] for rule in ("normalised", "plain")}
+    shares = {rule: [one.attention[one.best].mean() for one in seen] for rule, seen in runs.items()}
+    return {rule: table(t=np.arange(200), attention=attention) for rule, attention in shares.items()}
 
 
 def checks_4a(tables: Tables) -> list[Check]:
@@ -432,9 +417,7 @@ value is 19.79."""
 
 
 def compute_4b(small: bool) -> Tables:
-    """Fig 4(b): how fast the norm of p grows, with normalised and with plain steps."""
-    found = runs_4a("normalised", "floor", "plain")
-    return {name: {key: run[key] for key in ("t", "norm")} for name, run in found.items()}
+    return {rule: table(t=np.arange(200), norm=[one.norm for one in runs_4(rule)]) for rule in RULES}
 
 
 def checks_4b(tables: Tables) -> list[Check]:
@@ -484,7 +467,6 @@ def offset(loss: MarginLoss, C: Vector) -> Vector:
 
 
 def compute_5(small: bool) -> Tables:
-    """Fig 5: the loss decides which way descent leans before it settles."""
     paths = [
         {"loss": loss.name, "C": C, "t": t, "p1": state.p[0], "p2": state.p[1]}
         for loss in LOSSES[:2]
@@ -574,7 +556,6 @@ LOW, HIGH = (-2.0, -2.0), (7.0, 7.0)
 
 
 def compute_8(small: bool) -> Tables:
-    """Fig 8: two inputs, two limits: with more than one input descent may miss the global direction."""
     problem, starts = two_limits(), [np.array(start, np.float64) for start in STARTS_8]
     best = local_optimum(problem.keys, problem.scores, [0, 0])
     local = local_optimum(problem.keys, problem.scores, [0, 1])
@@ -612,10 +593,8 @@ def checks_8(tables: Tables) -> list[Check]:
     reached = np.where(LOCAL_8, ends["cos_local"], ends["cos_global"])
     return [
         Check("limits of descent, number", len({bool(x) for x in ends["cos_local"] > ends["cos_global"]}), 2, 0, PAPER),
-        Check("global direction, p₁", answer["p1"][0], 1, 1e-9, OURS),
-        Check("global direction, p₂", answer["p2"][0], 3, 1e-9, OURS),
-        Check("local direction, p₁", answer["p1"][1], 1, 1e-9, OURS),
-        Check("local direction, p₂", answer["p2"][1], 0, 1e-9, OURS),
+        *_is_direction("global direction", (answer["p1"][0], answer["p2"][0]), 1, 3),
+        *_is_direction("local direction", (answer["p1"][1], answer["p2"][1]), 1, 0),
         Check("margin of input 2 in the local direction", answer["largest_margin"][1], 2, 1e-9, OURS),
         Check("locally optimal selections of the two", answer["is_local_optimum"].sum(), 2, 0, OURS),
         Check("starts that end elsewhere", wrong.sum(), 0, 0, OURS),
@@ -641,8 +620,7 @@ def draw_8(tables: Tables, axes: Axes) -> None:
     ray(axes, GLOBAL, Style(BLACK, "--", ""), "global direction (1, 3)")
     ray(axes, LMM, Style(GREY, "-.", ""), "local direction (1, 0)")
     styles = {False: Style(BLUE, "-", "o"), True: Style(ORANGE, "-", "s")}
-    for (_, path), to_local in zip(groupby(tables["paths"], "run"), LOCAL_8, strict=True):
-        walk(axes, path["p1"], path["p2"], styles[bool(to_local)])
+    _walks(axes, tables["paths"], [styles[bool(to_local)] for to_local in LOCAL_8])
     keys = np.array([[1.0, 0.0], [-2.0, 1.0], [0.0, 0.0]])
     tokens(axes, keys, ["input 1", "input 2", "zero"], [(2, 9), (8, -3), (6, -13)])
     plane(axes, (-2.4, -2.0), HIGH)

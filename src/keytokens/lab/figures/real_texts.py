@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.stats import spearmanr
 
 from ...estimators.attention import AttentionClassifier
 from ...estimators.prior import Prior
@@ -20,15 +18,11 @@ from ...text.ngrams import Limits, build
 from ...text.spill import Threads
 from ...training.fit import TrainingSet, fit_scalars
 from ..claims.embeddings.data import Documents
-from ..claims.embeddings.stages import attention, first_step, gaussian_start
+from ..claims.embeddings.stages import Step, attention
 from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import STYLES, cloud
-from .simulations import train_embeddings
-from .tables import records
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from .look import STYLES, Axes, cloud
+from .simulations import accuracy, review_start, spearman, train_embeddings
+from .tables import last, records
 
 CAPTION = """\
 {title}: words with at least 100 occurrences (of the {vocabulary:,} most frequent ones), by the difference of their \
@@ -39,7 +33,7 @@ Settings are ours."""
 SHRUNK = """\
 The scalars are trained with a prior that holds back what few documents say; embeddings are trained freely. This bar \
 was set after the numbers were known: on IMDB and Yelp reviews the scalars miss those of the embeddings."""
-DIM, EPOCHS, DOCUMENTS, VOCABULARY, FREQUENT, NAMED, SHOWN = 64, 4, 30_000, 10_000, 100, 4, 4
+EPOCHS, DOCUMENTS, VOCABULARY, FREQUENT, NAMED, SHOWN = 4, 30_000, 10_000, 100, 4, 4
 
 
 def documents_of(texts: list[str], labels: list[int], most: int) -> tuple[Documents, Sequence[str], sparse.csr_matrix]:
@@ -76,8 +70,8 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
     rng = np.random.default_rng(0)
     data, names, counts = documents_of(texts, labels, most)
     weights = data.balanced if balanced else data.even
-    start = replace(gaussian_start(rng, data.V, DIM), v=rng.normal(size=DIM) / np.sqrt(DIM))
-    step = first_step(data, start, 1.0, weights)
+    start = review_start(rng, data.V)
+    step = Step(data, start, 1.0, weights)
     E, p = train_embeddings(rng, data, start, EPOCHS, weights)
     scalars = AttentionClassifier(prior=Prior(sink=0.0), class_weight="balanced" if balanced else None)
     scalars.fit(counts, data.labels)
@@ -93,11 +87,11 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
         "documents": len(data),
         "step_slope": step.slope / float(start.v @ start.v),
         "step_correlation": step.correlation,
-        "accuracy": float(np.mean(data.labels * (attention(data, E @ p) @ (E @ start.v)) > 0)),
+        "accuracy": accuracy(data, E, p, start.v),
     }
     for column, y in columns.items():
-        numbers[f"{column}_delta"] = _spearman(y, delta)
-        numbers[f"{column}_size"] = _spearman(y, np.abs(delta))
+        numbers[f"{column}_delta"] = spearman(y, delta)
+        numbers[f"{column}_size"] = spearman(y, np.abs(delta))
         numbers[f"{column}_bend"] = float(np.polyfit(delta, y, 2)[0])
     kept = np.array(names)[frequent]
     return {
@@ -105,10 +99,6 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
         "numbers": table(**numbers),
         "selected": _selected(data, names, E @ p),
     }
-
-
-def _spearman(x: Vector, y: Vector) -> float:
-    return float(spearmanr(x, y)[0])
 
 
 def _selected(data: Documents, names: Sequence[str], logits: Vector) -> Table:
@@ -146,7 +136,7 @@ def _strongest(tokens: dict[str, Any], column: str) -> list[tuple[int, str]]:
 
 
 def _checks(tables: Tables) -> list[Check]:
-    numbers = {name: float(column[0]) for name, column in tables["numbers"].items()}
+    numbers = last(tables["numbers"])
 
     def least(name: str, key: str, bar: float, source: str = OURS, note: str = "") -> Check:
         return Check.at_least(name, numbers[key], bar, source, note)
@@ -174,7 +164,6 @@ WATCHED = 2000  # documents whose attention is followed
 
 
 def compute_training(small: bool) -> Tables:
-    """In place of the vision experiment: attention sharpens and its parameters grow while our text model is trained."""
     texts, labels = two_classes("imdb")
     if small:
         texts, labels = texts[:3000], labels[:3000]
@@ -203,8 +192,8 @@ def checks_training(tables: Tables) -> list[Check]:
     return [
         Check("soft share of attended words at the start", rows["soft_share"][0], 1.0, 0.001, OURS),
         Check.at_most("soft share at the end", rows["soft_share"][-1], 0.7, OURS),
-        Check.at_most("Spearman of step and soft share", _spearman(rows["step"], rows["soft_share"]), -0.9, PAPER),
-        Check.at_least("Spearman of step and norm", _spearman(rows["step"], rows["norm"]), 0.9, PAPER),
+        Check.at_most("Spearman of step and soft share", spearman(rows["step"], rows["soft_share"]), -0.9, PAPER),
+        Check.at_least("Spearman of step and norm", spearman(rows["step"], rows["norm"]), 0.9, PAPER),
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import spearmanr
 
 from ...model.attention import Parameters, evaluate
 from ...model.blocks import Block
@@ -26,7 +26,7 @@ from ..claims.embeddings.data import (
     planted,
     sufficient_step,
 )
-from ..claims.embeddings.stages import Run, Start, attention, first_step, gaussian_start, loss, second_stage
+from ..claims.embeddings.stages import Run, Start, Step, attention, gaussian_start, loss, second_stage
 from ..problems.embeddings import pull_back
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
@@ -51,7 +51,7 @@ def _one_step(d: int, seeds: int) -> dict[str, float]:
     for seed in range(seeds):
         rng = np.random.default_rng([seed, d])
         data = planted(rng, 200, 8, 5, 5, 40)
-        step = first_step(data, gaussian_start(rng, data.V, d), 1.0)
+        step = Step(data, gaussian_start(rng, data.V, d), 1.0)
         sizes = step.singular_values / step.singular_values[0]
         ends = [step.alignment[data.kinds != 0].min(), sizes[1], sizes[2], np.max(step.error / step.error_bound)]
         rows.append([step.relative_error, step.relative_error * np.sqrt(d), step.slope, *ends])
@@ -60,14 +60,14 @@ def _one_step(d: int, seeds: int) -> dict[str, float]:
     return {"d": d, **dict(zip(names, values.mean(axis=0), strict=False)), "share_of_bound": float(values[:, -1].max())}
 
 
-def token_table(eta: float = 200.0, d: int = 1024, seed: int = 0, mirrored: bool = False) -> Table:
+def token_table(eta: float = 200.0, mirrored: bool = False) -> Table:
     """Every token of a planted vocabulary: alpha, Delta, values before and after the step, logits after the flow.
 
     `E_p` is for p/|p| at |p| = 1000, `form` the closed form of the same in the limit of a large d.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     data = planted(rng, 200, 8, 5, 5, 40, mirrored=mirrored)
-    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    step = Step(data, gaussian_start(rng, data.V, 1024), eta)
     run = second_stage(step, [100.0, 1000.0], tolerance=1e-6, growth=20.0)
     form = closed_form(data, step.start.E, step.start.v, eta)
     return {
@@ -84,19 +84,15 @@ def token_table(eta: float = 200.0, d: int = 1024, seed: int = 0, mirrored: bool
 
 # Stage 2 -------------------------------------------------------------------------------------------------------------
 
-NORMS = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 400.0)
 
-
-def flow_table(
-    norms: Sequence[float] = NORMS, *, eta: float = 200.0, d: int = 512, seed: int = 0, mirrored: bool = False
-) -> Table:
-    """The flow by the norm of p (n = 100, T = 6, 8 important and 20 irrelevant tokens).
+def flow_table(norms: Sequence[float]) -> Table:
+    """The flow by the norm of p (n = 100, T = 6, 8 important and 20 irrelevant tokens; eta = 200, d = 512).
 
     `log_time` is log t of the flow in time, `pace` |p| / (|p_*| log t), `excess` log(L - L_*).
     """
-    rng = np.random.default_rng(seed)
-    data = planted(rng, 100, 6, 4, 4, 20, mirrored=mirrored)
-    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    rng = np.random.default_rng(0)
+    data = planted(rng, 100, 6, 4, 4, 20)
+    step = Step(data, gaussian_start(rng, data.V, 512), 200.0)
     run = second_stage(step, norms)
     size = run.solution.norm if run.solution else np.nan
     limit = loss_of_selection(data, run.problem.embeddings @ run.problem.v, data.important)
@@ -133,7 +129,7 @@ def _closed_form_row(
 ) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     data = planted(rng, n, T, positives, negatives, others, mirrored=2 * above == n, n_positive=above)
-    step = first_step(data, gaussian_start(rng, data.V, d), 100.0)
+    step = Step(data, gaussian_start(rng, data.V, d), 100.0)
     form, important = closed_form(data, step.start.E, step.start.v, 100.0), data.kinds != 0
     basis = np.linalg.qr(step.E.T)[0].T  # of the row space, where p_* lies
     solution = solve(MarginProblem.from_vocabulary(step.E @ basis.T, data.counts, data.important))
@@ -174,7 +170,7 @@ def _barrier_row(seed: int, factor: float, c: float) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     data = planted(rng, 12, 3, 3, 1, 4, mirrored=True)
     eta = factor * sufficient_step(data)
-    step = first_step(data, gaussian_start(rng, data.V, 4096), eta)
+    step = Step(data, gaussian_start(rng, data.V, 4096), eta)
     p = step.start.p if np.isnan(c) else c * step.start.v
     run = second_stage(step, [100.0, 1000.0], p, tolerance=1e-7, growth=20.0)
     return {
@@ -197,17 +193,15 @@ ALTERNATIVES = (
 )
 
 
-def alternative_table(
-    cases: Sequence[tuple[int, int, float, float]] = ALTERNATIVES, seed: int = 0, d: int = 8192
-) -> Table:
+def alternative_table(cases: Sequence[tuple[int, int, float, float]] = ALTERNATIVES, d: int = 8192) -> Table:
     """Where the flow ends from p = c v (n = 20, T = 4, 8 irrelevant tokens, mirrored); the step is from another p."""
-    return records(_alternative_row(*case, seed, d) for case in cases)
+    return records(_alternative_row(*case, d) for case in cases)
 
 
-def _alternative_row(positives: int, negatives: int, eta: float, c: float, seed: int, d: int) -> dict[str, float]:
-    rng = np.random.default_rng(seed)
+def _alternative_row(positives: int, negatives: int, eta: float, c: float, d: int) -> dict[str, float]:
+    rng = np.random.default_rng(0)
     data = planted(rng, 20, 4, positives, negatives, 8, mirrored=True)
-    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    step = Step(data, gaussian_start(rng, data.V, d), eta)
     run = second_stage(step, [20.0, 100.0], c * step.start.v)
     return {
         "positives": positives,
@@ -223,10 +217,10 @@ def _alternative_row(positives: int, negatives: int, eta: float, c: float, seed:
 
 
 def basin_table(
-    etas: Sequence[float] = (25, 50, 100, 200, 400, 800), cs: Sequence[float] = (0, 0.25, 0.5, 1, 2, 4), seed: int = 0
+    etas: Sequence[float] = (25, 50, 100, 200, 400, 800), cs: Sequence[float] = (0, 0.25, 0.5, 1, 2, 4)
 ) -> Table:
     """The fraction of documents that select their token, over a grid of step sizes and starts c v: (5, 1) tokens."""
-    table = alternative_table([(5, 1, eta, c) for eta in etas for c in cs], seed, 2048)
+    table = alternative_table([(5, 1, eta, c) for eta in etas for c in cs], 2048)
     return {name: table[name] for name in ("eta", "c", "selected", "loss")}
 
 
@@ -238,7 +232,7 @@ def robustness_table(seeds: int = 6) -> Table:
 
 def _robustness_row(shape: tuple[int, int, int, int, int], eta: float, seeds: int) -> dict[str, float]:
     n, T, half, others, d = shape
-    runs = [_planted_run(n, T, half, others, d, eta, seed) for seed in range(seeds)]
+    runs = [_planted_run(*shape, eta, seed) for seed in range(seeds)]
     selected = [run.leading(data.important) for data, run in runs]
     own = [1 - run.misalignment() for _, run in runs]
     return {
@@ -257,7 +251,7 @@ def _robustness_row(shape: tuple[int, int, int, int, int], eta: float, seeds: in
 def _planted_run(n: int, T: int, half: int, others: int, d: int, eta: float, seed: int) -> tuple[Planted, Run]:
     rng = np.random.default_rng([seed, d])
     data = planted(rng, n, T, half, half, others)
-    step = first_step(data, gaussian_start(rng, data.V, d), eta)
+    step = Step(data, gaussian_start(rng, data.V, d), eta)
     return data, second_stage(step, [40.0, 400.0], tolerance=1e-6, growth=20.0, most_evaluations=3000)
 
 
@@ -285,17 +279,17 @@ def _dimension_row(d: int, seeds: int) -> dict[str, float]:
 EDGES = (-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0)
 
 
-def review_tables(seed: int = 0, *, epochs: int = 8, n: int = 5000, V: int = 1500, d: int = 64) -> Tables:
+def review_tables(n: int = 5000) -> Tables:
     """Train E and p by Adam on Zipf tokens of which 15 % know the label, v fixed; what the step and the end look like.
 
     T = 80, batches of 250, rate 3e-3; tokens with at least 100 occurrences. `tokens`: the frequent tokens; `bins`:
     means by posterior difference; `numbers`: what is said of the whole.
     """
-    rng = np.random.default_rng(seed)
-    train, held_out = _reviews(rng, n, V)
-    start = replace(gaussian_start(rng, V, d), v=rng.normal(size=d) / np.sqrt(d))
-    step = first_step(train, start, 1.0)
-    E, p = train_embeddings(rng, train, start, epochs)
+    rng = np.random.default_rng(0)
+    train, held_out = _reviews(rng, n, 1500)
+    start = review_start(rng, train.V)
+    step = Step(train, start)
+    E, p = train_embeddings(rng, train, start, 8)
     frequent = np.asarray(train.counts.sum(axis=0)).ravel() >= 100
     tokens = {
         "delta": train.posterior_difference()[frequent],
@@ -308,14 +302,19 @@ def review_tables(seed: int = 0, *, epochs: int = 8, n: int = 5000, V: int = 150
     numbers = {
         "step_slope": step.slope / float(start.v @ start.v),
         "step_correlation": step.correlation,
-        "train_accuracy": _accuracy(train, E, p, start.v),
-        "held_out_accuracy": _accuracy(held_out, E, p, start.v),
-        "rank_value_delta": _rank_correlation(tokens["E_v"], tokens["delta"]),
-        "rank_logit_size": _rank_correlation(tokens["E_p"], np.abs(tokens["delta"])),
-        "rank_logit_delta": _rank_correlation(tokens["E_p"], tokens["delta"]),
+        "train_accuracy": accuracy(train, E, p, start.v),
+        "held_out_accuracy": accuracy(held_out, E, p, start.v),
+        "rank_value_delta": spearman(tokens["E_v"], tokens["delta"]),
+        "rank_logit_size": spearman(tokens["E_p"], np.abs(tokens["delta"])),
+        "rank_logit_delta": spearman(tokens["E_p"], tokens["delta"]),
         "curvature": float(np.polyfit(tokens["delta"], tokens["E_p"], 2)[0]),
     }
     return {"tokens": tokens, "bins": _binned(tokens), "numbers": table(**numbers)}
+
+
+def review_start(rng: np.random.Generator, V: int) -> Start:
+    """In dimension 64, with a Gaussian v."""
+    return replace(gaussian_start(rng, V, 64), v=rng.normal(size=64) / np.sqrt(64))
 
 
 def _reviews(rng: np.random.Generator, n: int, V: int) -> tuple[Documents, Documents]:
@@ -330,22 +329,23 @@ def _reviews(rng: np.random.Generator, n: int, V: int) -> tuple[Documents, Docum
     delta[0 : 2 * len(pairs) : 2], delta[1 : 2 * len(pairs) : 2] = pairs, -pairs
     above, below = float(base @ np.maximum(delta, 0)), float(base @ np.maximum(-delta, 0))
     delta *= np.where(delta > 0, min(1.0, below / above), min(1.0, above / below))
-    made = []
-    for size in (n, n // 5):
+
+    def drawn(size: int) -> Documents:
         labels = np.where(np.arange(size) % 2 == 0, 1.0, -1.0)
         tokens = np.empty((size, 80), np.intp)
         for y in (1.0, -1.0):
             chances = np.cumsum(base * (1 + y * delta))
-            drawn = rng.random(((labels == y).sum(), 80)) * chances[-1]
-            tokens[labels == y] = np.searchsorted(chances, drawn, side="right")
-        made.append(Documents(tuple(tokens), labels, V))
-    return made[0], made[1]
+            places = rng.random(((labels == y).sum(), 80)) * chances[-1]
+            tokens[labels == y] = np.searchsorted(chances, places, side="right")
+        return Documents(tuple(tokens), labels, V)
+
+    return drawn(n), drawn(n // 5)
 
 
 def train_embeddings(
     rng: np.random.Generator, data: Documents, start: Start, epochs: int, weights: Vector | None = None
 ) -> tuple[Vector, Vector]:
-    """E and p after Adam on batches of 250 documents, v fixed; `weights` of the documents as in `first_step`."""
+    """E and p after Adam on batches of 250 documents, v fixed; `weights` of the documents as in `Step`."""
     v, shape = start.v, start.E.shape
     theta = np.concatenate([start.E.ravel(), start.p])
     adam = _Adam(theta)
@@ -377,19 +377,16 @@ class _Adam:
         return np.asarray(theta - self.rate * mean / (np.sqrt(square) + 1e-8))
 
 
-def _accuracy(data: Documents, E: Vector, p: Vector, v: Vector) -> float:
+def spearman(x: Vector, y: Vector) -> float:
+    return float(spearmanr(x, y)[0])
+
+
+def accuracy(data: Documents, E: Vector, p: Vector, v: Vector) -> float:
     return float(np.mean(data.labels * (attention(data, E @ p) @ (E @ v)) > 0))
-
-
-def _rank_correlation(x: Vector, y: Vector) -> float:
-    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
 def _binned(tokens: Table) -> Table:
     place = np.clip(np.searchsorted(EDGES, tokens["delta"], side="right") - 1, 0, len(EDGES) - 2)
-    rows = []
-    for k in range(len(EDGES) - 1):
-        inside = place == k
-        means = {name: float(tokens[name][inside].mean()) if inside.any() else np.nan for name in ("E_p", "E_v")}
-        rows.append({"low": EDGES[k], "high": EDGES[k + 1], "tokens": int(inside.sum()), **means})
-    return records(rows)
+    inside = [place == k for k in range(len(EDGES) - 1)]
+    means = {x: [tokens[x][some].mean() if some.any() else np.nan for some in inside] for x in ("E_p", "E_v")}
+    return table(low=EDGES[:-1], high=EDGES[1:], tokens=[some.sum() for some in inside], **means)

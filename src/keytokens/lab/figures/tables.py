@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,7 @@ from ..problems.geometry import misalignment
 from ..problems.selection_loss import Problem, SelectionProblem
 from ..problems.trials import Trials
 from .figure import Table, table
-from .look import GREY, STYLES
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from .look import GREY, STYLES, Axes
 
 Start = Vector | Sequence[Vector]
 WIDE = 3.5  # standard deviations that a sample may be off
@@ -33,6 +29,21 @@ def records(rows: Iterable[Mapping[str, Any]]) -> Table:
     """
     listed = list(rows)
     return table(**{name: np.array([row[name] for row in listed]) for name in listed[0]})
+
+
+def rows(found: Table) -> Iterator[dict[str, Any]]:
+    """And back.
+
+    >>> list(rows(table(t=[1, 2], p=[0.5, 0.25])))
+    [{'t': 1, 'p': 0.5}, {'t': 2, 'p': 0.25}]
+    """
+    for values in zip(*(column.tolist() for column in found.values()), strict=True):
+        yield dict(zip(found, values, strict=True))
+
+
+def last(found: Table) -> dict[str, Any]:
+    """The last row, or the only one."""
+    return {name: column[-1].item() for name, column in found.items()}
 
 
 def sweep(row: Callable[..., Mapping[str, Any]], **grid: Iterable[Any]) -> Table:
@@ -70,6 +81,15 @@ def groupby(found: Table, *names: str) -> Iterator[tuple[tuple[Any, ...], Table]
         yield key, where(found, **dict(zip(names, key, strict=True)))
 
 
+def summarised(found: Table, names: Sequence[str], row: Callable[[Table], Mapping[str, Any]]) -> Table:
+    """A row for each group of rows that agree in some columns: these, and what is said of the group.
+
+    >>> summarised(table(q=[2, 1, 2], t=[1, 2, 3]), ["q"], lambda group: {"t": group["t"].sum()})["t"].tolist()
+    [4, 2]
+    """
+    return records({**dict(zip(names, key, strict=True)), **row(group)} for key, group in groupby(found, *names))
+
+
 def value_at(found: Table, t: int, column: str) -> float:
     """The entry of a column at a step; nan if the table has no such step."""
     here = where(found, t=t)[column]
@@ -103,20 +123,12 @@ def distances(
     problem: SelectionProblem, starts: Sequence[Vector], targets: Sequence[Vector], at: Sequence[int]
 ) -> Table:
     """1 - cos to a target, one a start, along exact normalised descent with steps of 0.1, all starts at once."""
-    path = descended(Trials.repeated(problem, len(starts)), at, 0.1, np.array(starts, np.float64))
+    path = Trials.repeated(problem, len(starts)).path(at, 0.1, np.array(starts, np.float64))
     return records(
         {"run": k, "t": t, "one_minus_cos": misalignment(p[k], target), "norm": float(np.linalg.norm(p[k]))}
         for t, p in zip(at, path, strict=True)
         for k, target in enumerate(targets)
     )
-
-
-def descended(trials: Trials, at: Sequence[int], eta: float, start: Vector) -> Iterator[Vector]:
-    """Where all trials are after so many steps of normalised descent."""
-    p, done = start, 0
-    for t in at:
-        p, done = trials.descend(t - done, eta, start=p), t
-        yield p
 
 
 def speed(axes: Axes, found: Table, names: Sequence[str], anchor: tuple[float, float]) -> None:

@@ -16,15 +16,16 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
 
 from ...base.checks import check_number, floats
-from ...base.errors import NotSeparable, refusal
+from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
 from ..problems.heads import HeadProblem
 from ..problems.selection_loss import Blocks, JointProblem, Problem, SelectionProblem, scores_of
 from ..svm.problem import MarginProblem
-from ..svm.solver import solve
+from ..svm.solver import solve, solved
 
 BallProblem = SelectionProblem | JointProblem | HeadProblem
 
@@ -411,12 +412,8 @@ def _turned(problem: JointProblem, balls: tuple[float, float], starts: list[Bloc
 
 def _margin_directions(problem: SelectionProblem) -> list[Blocks]:
     """The max-margin direction of the best tokens, if they can be separated: where the path should end."""
-    best = problem.keys.argmax(problem.scores)
-    try:
-        p = solve(MarginProblem.from_selection(problem.keys, best)).p
-    except NotSeparable:
-        return []
-    return [(p,)] if np.linalg.norm(p) > 0 else []
+    found = solved(solve, MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores)))
+    return [] if found is None or not found.p.any() else [(found.p,)]
 
 
 def _scan(problem: SelectionProblem, radius: float, start: Vector) -> Vector | None:
@@ -430,7 +427,8 @@ def _scan(problem: SelectionProblem, radius: float, start: Vector) -> Vector | N
     keys, scores = problem.keys, problem.scores
     worst, best = -keys.max(-scores), keys.max(scores)
     steep = problem.loss.log_abs_slope(worst) - problem.loss.log_abs_slope(best)
-    lipschitz = radius * _widest(problem) * math.exp(float(steep.max()))
+    widest = max(float(pdist(keys[i]).max(initial=0.0)) for i in range(len(keys)))
+    lipschitz = radius * widest * math.exp(float(steep.max()))
 
     def value(angle: float) -> float:
         return log_gap(problem, (radius * np.array([math.cos(angle), math.sin(angle)]),))
@@ -449,12 +447,3 @@ def _scan(problem: SelectionProblem, radius: float, start: Vector) -> Vector | N
                 lowest, at = here, half
             heapq.heappush(heap, (here - lipschitz * width / 2, half, width / 2))
     return None
-
-
-def _widest(problem: SelectionProblem) -> float:
-    keys = problem.keys
-    widest = 0.0
-    for i in range(len(keys)):
-        apart = keys[i][:, None] - keys[i][None]
-        widest = max(widest, float(np.sqrt((apart**2).sum(axis=2)).max()))
-    return widest

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ...base.checks import check_number, floats
-from ...base.errors import NotSeparable, refusal
+from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
 from ..problems.heads import HeadProblem, Limit
@@ -36,6 +36,7 @@ from ..problems.losses import MarginLoss, check_loss
 from ..problems.selection_loss import Blocks
 from ..svm.sets import SetSolution, solve_set_valued
 from ..svm.solution import Solution
+from ..svm.solver import solved
 from .balls import BelowLimit, PathPoint, Proof, check_path, lowest, point_of
 
 ROUNDING = 1e-12  # taken off every bound
@@ -215,7 +216,7 @@ def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, see
     ([-1.0, 1.0], 0.0)
     """
     radii = check_path("set_path", problem, HeadProblem, radii, starts, seed)
-    target = _target(problem)
+    target = solved(solve_set_valued, problem.keys, problem.sets)
     bounds = falls(problem)
     begin: list[Blocks] = [(one.p,) for one in target.solutions] if target else []
     begin += [(p,) for p in np.random.default_rng(seed).normal(size=(starts, problem.keys.dim))]
@@ -233,13 +234,6 @@ def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, see
             raise refusal("set_path", "problem", rule, seen, "give other sets") from None
         points.append(_point(problem, found, target, bounds))
     return SetPath(tuple(points), target, problem.limit, bounds)
-
-
-def _target(problem: HeadProblem) -> SetSolution | None:
-    try:
-        return solve_set_valued(problem.keys, problem.sets)
-    except NotSeparable:
-        return None
 
 
 def _point(problem: HeadProblem, found: PathPoint, target: SetSolution | None, bounds: Falls | None) -> SetPoint:

@@ -4,20 +4,35 @@
     dE = da p' + dB' v,  dp = E' da,  dv = dB E      the chain rule: each row of dE lies in the span of p and v
 
 The product trains a and B themselves: the same model, more accurate and faster.
+
+What carries over from two classes to K (our own result) is the step on the embeddings, and the selection. Scores f_k =
+sum_s Q_s b_sk with b = E v', v (K, d), and cross-entropy. At p = 0, E v' = 0 one step gives exactly
+    E1_s = E0_s + eta sum_k alpha_sk v_k,    alpha_sk = (1/n) sum_i ([y_i = k] - 1/K) c_is / T_i
+and minus the gradient in p is sum_s B_s E_s with, in document i of class y, the lead m_k(s) = b_sy - b_sk over rival k:
+    B_s = (1/n) sum_i Q_s sum_k P_k (m_k(s) - sum_u Q_u m_k(u))
+the formula of two classes with the lead over each rival in place of y b.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
+from scipy import sparse
 
 from ...base.threads import one_blas_thread
 from ...model.attention import Gradient, Parameters, evaluate
-from ...model.blocks import Float
-from ...model.losses import loss_for
+from ...model.blocks import Block, Float
+from ...model.losses import CrossEntropy, loss_for
 from ...model.prior import PriorOptions, curvature_of, prior_of, statistics
+from ...model.ragged import Bags, Index, Vector, log_softmax
 from ...training.fit import Trained, TrainingSet, Watch
 from ...training.lbfgs import LBFGS
 from ...training.loop import run
+from .losses import Scaled
+from .selection_loss import Blocks, Reading
 
 
 def pull_back(gradient: Gradient, E: Float, p: Float, v: Float) -> tuple[Float, Float, Float]:
@@ -91,3 +106,134 @@ def fit_embeddings(
         outcome = run(LBFGS(objective, 1 / curvature, memory=3, tolerance=tolerance), first, max_iter, watch)
     E, p, v, c = unpack(outcome.state.theta)
     return Trained(parameters(E, p, v, c), outcome.status, outcome.steps, outcome.state.value, seen.presence), (E, p, v)
+
+
+# Several classes ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Documents as counts, with class numbers 0 .. K - 1; `important` (n,) where one token decides each document."""
+
+    counts: sparse.csr_matrix
+    y: Index
+    K: int
+    important: Index
+
+    @cached_property
+    def shares(self) -> Vector:
+        """(n, V) c_is / T_i."""
+        dense = self.counts.toarray()
+        return np.asarray(dense / dense.sum(axis=1, keepdims=True))
+
+
+def planted_classes(rng: np.random.Generator, n: int, T: int, own: Sequence[int], irrelevants: int) -> Classes:
+    """n documents of each class: one of its own[k] tokens, in turn, and T - 1 irrelevant ones.
+
+    The j-th documents of all classes hold the same irrelevant tokens, which are therefore independent of the class.
+    """
+    K, first = len(own), np.cumsum([0, *own])
+    turn = np.concatenate([first[k] + np.arange(n) % own[k] for k in range(K)])
+    others = first[K] + np.tile(rng.integers(0, irrelevants, (n, T - 1)), (K, 1))
+    tokens = np.column_stack([turn, others])
+    rows = np.repeat(np.arange(K * n), T)
+    shape = (K * n, int(first[K]) + irrelevants)
+    counts = sparse.csr_matrix((np.ones(tokens.size), (rows, tokens.ravel())), shape=shape)
+    counts.sum_duplicates()
+    return Classes(counts, np.repeat(np.arange(K), n), K, turn)
+
+
+def class_frequencies(data: Classes) -> Vector:
+    """(V, K) alpha_sk: how much more often a token occurs under class k than its share 1/K."""
+    return np.asarray(data.shares.T @ (np.eye(data.K)[data.y] - 1 / data.K) / len(data.y))
+
+
+def multiclass_gradient(data: Classes, E: Vector, p: Vector, v: Vector) -> tuple[Vector, Gradient]:
+    """dL/dE, from the gradient in a = E p and B = v E'; that gradient too."""
+    zero = np.zeros(data.K)
+    weight = np.full(len(data.y), 1 / len(data.y))
+    gradient = evaluate(Block.of(data.counts), data.y, weight, CrossEntropy(), Parameters(E @ p, v @ E.T, zero, zero))
+    return np.asarray(pull_back(gradient, E, p, v)[0], np.float64), gradient
+
+
+def rival_leads(b: Vector, y: Index) -> Vector:
+    """(N, K) b_sy - b_sk for rows of values b (N, K) and a class for each row; 0 at k = y."""
+    return np.asarray(b[np.arange(len(y)), y][:, None] - b)
+
+
+@dataclass(frozen=True)
+class _AtOnePoint:
+    """A loss known at one point only: its value and the logarithm of its slope for every document."""
+
+    values: Vector
+    log_slopes: Vector
+    name: str = "cross-entropy"
+
+    def value(self, x: Vector) -> Vector:
+        return self.values
+
+    def slope(self, x: Vector) -> Vector:
+        return -np.exp(self.log_slopes)
+
+    def log_abs_slope(self, x: Vector) -> Vector:
+        return self.log_slopes
+
+    def log_value(self, x: Vector) -> Vector:
+        return np.log(self.values)
+
+    def change(self, x: Vector, sign: Vector, log_delta: Vector) -> tuple[Vector, Vector]:
+        """To first order."""
+        return -sign, log_delta + self.log_slopes
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassProblem:
+    """Train p on documents of K classes, E (V, d) and v (K, d) frozen; for `optim.flow`.
+
+    At a point the rivals of a document have weights P_k / (1 - P_y), so a token has the one score sum_k weight_k m_k(s)
+    and the loss the slope 1 - P_y: what is left is the problem of two classes, log domain included.
+    """
+
+    embeddings: Vector
+    data: Classes
+    v: Vector
+
+    @cached_property
+    def _bags(self) -> Bags:
+        return Bags(np.empty((self.data.counts.nnz, 0)), self.data.counts.indptr.astype(np.intp))
+
+    @cached_property
+    def _leads(self) -> Vector:
+        b = (self.embeddings @ self.v.T)[self.data.counts.indices]
+        return rival_leads(b, self.data.y[self._bags.bag])
+
+    @cached_property
+    def _centred(self) -> Vector:
+        return self.embeddings - self.embeddings.mean(axis=0)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return ((self.embeddings.shape[1],),)
+
+    def read(self, blocks: Blocks) -> Reading:
+        C = self.data.counts
+        logits = (self.embeddings @ blocks[-1])[C.indices] + np.log(C.data)
+        Q = np.exp(log_softmax(self._bags, logits))
+        margins = self._bags.sum(Q[:, None] * self._leads)  # (n, K) f_y - f_k
+        rivals = -margins
+        rivals[np.arange(len(rivals)), self.data.y] = -np.inf
+        against = np.logaddexp.reduce(rivals, axis=1)  # log of sum_k exp(f_k - f_y)
+        weights = np.exp(rivals - against[:, None])
+        scores = np.sum(self._leads * weights[self._bags.bag], axis=1)
+        values = np.logaddexp(0, against)
+        return Reading(self._bags, logits, scores, _AtOnePoint(values, against - values))
+
+    def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
+        return (reading.pulled_tokens(self.data.counts.indices, self._centred),)
+
+    def gap(self, reading: Reading) -> Scaled:
+        return reading.excess(reading.best)
+
+    @property
+    def span(self) -> Vector | None:
+        return None

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ...base.checks import array_of, floats
@@ -127,6 +128,12 @@ class Reading:
         """sum_it pull_it (x_it - x_im), one vector: minus the gradient in p if the vectors are the keys."""
         away = vectors.rows - vectors.spread(vectors.rows[self.selected])
         return Scaled(self.pull.array @ away, self.pull.log_scale)
+
+    def pulled_tokens(self, tokens: NDArray[Any], vectors: Vector) -> Scaled:
+        """The same where the rows of the bags are tokens of a vocabulary, and the vectors are those of all tokens."""
+        gained = np.bincount(tokens, self.pull.array, len(vectors))
+        lost = np.bincount(tokens[self.selected], self.bags.sum(self.pull.array), len(vectors))
+        return Scaled((gained - lost) @ vectors, self.pull.log_scale)
 
     def head_descent(self, labels: Vector, values: Bags) -> Scaled:
         """-dL/dv = (1/n) sum_i |loss'_i| Y_i X_i's_i, where the scores are those of a head v."""
@@ -362,11 +369,7 @@ class VocabularyProblem:
         return Reading(self._bags, logits, self._scores, self.loss)
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
-        tokens, size = self.counts.indices, len(self.embeddings)
-        pull = reading.pull
-        gained = np.bincount(tokens, pull.array, size)
-        lost = np.bincount(tokens[reading.selected], self._bags.sum(pull.array), size)
-        return (Scaled((gained - lost) @ self._centred, pull.log_scale),)
+        return (reading.pulled_tokens(self.counts.indices, self._centred),)
 
     def gap(self, reading: Reading) -> Scaled:
         return reading.excess(reading.best)

@@ -3,13 +3,18 @@
 All trials have one shape, n bags of T tokens, so that one step of all of them is a few operations on arrays (m, n, T).
 The arithmetic is that of `selection_loss`, relative to the selected token and in the log domain; only the scale of
 a gradient is kept for each trial by itself.
+
+In cross-attention W is a long p, and the products x_it z_i' are its keys. Under (K, Q) the same gradient goes on by the
+chain rule. Under a ReLU head the scores are its slopes, and the margin is s'gamma all the same, since 1'relu(V'r) is
+its own slope times r.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +22,14 @@ from numpy.typing import NDArray
 from ...base.checks import check_number
 from ...base.errors import refusal
 from ...model.ragged import Bags, Index, Vector
+from ..claims.instances import cross_spheres
 from ..claims.max_margin.assumptions import can_win
-from ..selection import local_optimum
-from .geometry import misalignment
+from ..selection import SATURATED, local_optimum
+from .cross_attention import CrossProblem
+from .geometry import check_exponent, conjugate, mirror, misalignment
 from .losses import MarginLoss, log_abs
 from .selection_loss import SelectionProblem
 
-SATURATED = 1 - 1e-5  # mean attention on the selected tokens
 Flags = NDArray[np.bool_]
 
 
@@ -149,9 +155,37 @@ class Trials:
             if plain:
                 unit *= np.exp(log_length)[:, None]
             elif floor:
-                unit *= np.exp(log_length - np.logaddexp(log_length, np.log(floor)))[:, None]
+                unit *= _above_floor(log_length, floor)[:, None]
             p += eta * unit
         return p
+
+    def path(self, at: Iterable[int], eta: float, start: Vector, floor: float = 0.0) -> Iterator[Vector]:
+        """Where normalised descent is after so many steps, for each number of `at` (rising)."""
+        p, done = start, 0
+        for t in at:
+            p, done = self.descend(t - done, eta, start=p, floor=floor), t
+            yield p
+
+    def mirror_path(self, q: float, at: Sequence[int], start: Vector, eta: float, floor: float = 0.0) -> list[Vector]:
+        """Where normalised mirror descent is after so many steps, for each number of `at` (rising).
+
+        With a floor eps, as published code has it, steps are eta |g|_r / (|g|_r + eps).
+        """
+        check_exponent("Trials.mirror_path", q)
+        check_number("Trials.mirror_path", "eta", eta, 0.0, above=True)
+        check_number("Trials.mirror_path", "floor", floor, 0.0)
+        r, y, seen = conjugate(q), mirror(np.array(start, np.float64), q), []
+        for t in range(max(at) + 1):
+            p = mirror(y, r)
+            if t in at:
+                seen.append(p)
+            unit, log_length = self.descents(p)
+            size = np.sum(np.abs(unit) ** r, axis=1) ** (1 / r)
+            step = np.full(len(size), eta)
+            if floor:
+                step *= _above_floor(log_length + np.log(size), floor)
+            y += (step / np.where(size > 0, size, 1.0))[:, None] * unit
+        return seen
 
     def judged(self, p: Vector) -> Endings:
         """What became of each trial that has come to p."""
@@ -196,6 +230,11 @@ class Endings:
         return self.is_local & self.is_best
 
 
+def _above_floor(log_length: Vector, floor: float) -> Vector:
+    """|g| / (|g| + floor)."""
+    return np.exp(log_length - np.logaddexp(log_length, np.log(floor)))
+
+
 def _tied(a: Vector, ties: Flags) -> Vector | None:
     """exp(a) of what ties with the chosen token, else 0; None where nothing ties, or all of a bag: that has no pull."""
     many = ties.sum(axis=0, dtype=np.intp)
@@ -213,3 +252,76 @@ def _judged(problem: SelectionProblem, p: Vector, selection: Index) -> tuple[flo
     """Score gap and 1 - cos to the max-margin direction of what p selects."""
     found = local_optimum(problem.keys, problem.scores, selection)  # p itself separates: never NotSeparable
     return found.gap, misalignment(p, found.solution.p)
+
+
+# Cross-attention ------------------------------------------------------------------------------------------------------
+
+
+def cross_trials(problems: Iterable[CrossProblem]) -> Trials:
+    """Problems of one shape, stacked; p is W row by row."""
+    return Trials.of(SelectionProblem(one.keys, one.scores, one.loss) for one in problems)
+
+
+def sphere_ends(n: int, T: int, d: int, seeds: Iterable[int], steps: int = 1200, length: float = 0.2) -> Endings:
+    """What becomes of normalised descent on W from 0 on random problems (`cross_spheres`), one for each seed."""
+    problems = (cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d) for seed in seeds)
+    trials = Trials.of(on_span(SelectionProblem(one.keys, one.scores)) for one in problems)
+    return trials.judged(trials.descend(steps, length))
+
+
+def descend_factors(trials: Trials, steps: int, eta: float, K: Vector, Q: Vector) -> tuple[Vector, Vector]:
+    """K (m, d, r) and Q (m, e, r) after so many steps, each of length eta for both factors by themselves."""
+    m, d, _ = K.shape
+    for _ in range(steps):
+        G = trials.descents((K @ Q.transpose(0, 2, 1)).reshape(m, -1))[0].reshape(m, d, -1)
+        K, Q = K + eta * _units(G @ Q), Q + eta * _units(G.transpose(0, 2, 1) @ K)
+    return K, Q
+
+
+def _units(stack: Vector) -> Vector:
+    """Each matrix over its length; zeros for zeros."""
+    length = np.sqrt(np.square(stack).sum(axis=(1, 2), keepdims=True))
+    return stack / np.where(length > 0, length, 1.0)
+
+
+def softmax_first(a: Vector) -> Vector:
+    """Attention where tokens are the first axis."""
+    e = np.exp(a - a.max(axis=0))
+    return e / e.sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadTrials(Trials):
+    """Problems under ReLU heads, trial k with V[k]; `scores` are not used."""
+
+    values: Vector  # (m, n, T, d)
+    labels: Vector  # (m, n)
+    V: Vector  # (m, d, h)
+
+    @classmethod
+    def stacked(cls, values: Vector, queries: Vector, labels: Vector, V: Vector, loss: Any) -> HeadTrials:
+        m, n, T, _ = values.shape
+        keys = (values[..., :, None] * queries[:, :, None, None, :]).reshape(m, n, T, -1)
+        return cls(keys, np.zeros((m, n, T)), loss, values, labels, V)
+
+    @cached_property
+    def _units(self) -> Vector:
+        """(h, T, m, n) V'x of every token. Units first: sums over the first axes are the fast ones."""
+        return np.ascontiguousarray(np.matmul(self.values, self.V[:, None]).transpose(3, 2, 0, 1))
+
+    def scores_at(self, a: Vector) -> Vector:
+        """Y_i psi'(X_i's_i)'x_it: V'x_it summed over the units that are on at the pooled token."""
+        on = ((self._units * softmax_first(a)).sum(axis=1, keepdims=True) > 0).astype(np.float64)
+        return np.asarray(self.labels * (on * self._units).sum(axis=0), np.float64)
+
+    def on_span(self) -> tuple[HeadTrials, Vector]:
+        """The same trials in coordinates of the spans of their keys, and the orthonormal columns (m, d, k) of these.
+
+        What a start has outside, no step changes and no logit sees.
+        """
+        basis, corner = np.linalg.qr(self.keys.reshape(len(self), -1, self.keys.shape[-1]).transpose(0, 2, 1))
+        keys = np.ascontiguousarray(corner.transpose(0, 2, 1)).reshape(*self.keys.shape[:3], -1)
+        return replace(self, keys=keys), basis
+
+    def bags(self, which: int) -> Bags:
+        return Bags.of(self.values[which])

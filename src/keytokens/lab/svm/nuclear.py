@@ -2,23 +2,232 @@
 
 Any multipliers lam >= 0 bound the optimum from below: |W|_* |M|_op >= <W, M> = sum_j lam_j (row_j W) >= lam'b with
 M = sum_j lam_j row_j. So a feasible W and some lam prove each other: the relative gap |W|_* against lam'b/|M|_op.
+
+They are found at the end of the central path, by Mehrotra's predictor and corrector, for rows l_j'W r_j >= b_j:
+
+primal   min tr(X)/2 over X = [[., W], [W', .]] >= 0 and slacks s = (l_j'W r_j - b_j) >= 0
+dual     max lam'b over lam >= 0 with Z = [[1, -M], [-M', 1]]/2 >= 0, M = sum_j lam_j l_j r_j'; that is |M|_op <= 1
+
+Both points stay feasible to rounding: W begins at a multiple of a feasible one, Z is a function of lam. On the path
+X Z = mu and s_j lam_j = mu. The constraint matrices have rank two, so the system for lam costs m^2 (d + e) only.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lstsq, qr
+from scipy.linalg.lapack import dpotrf, dpotrs, dsyevd, dtrtri
 
 from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
-from .interior import PathPoint, central_path
 from .matrix import solve_matrix
 from .problem import Kronecker, MarginProblem, factors
 from .solution import NUCLEAR, NotSolved, Rank, Solution
+
+MOST_STEPS = 80
+BEGIN = 1.3  # times a feasible W: inside, with room to all rows
+ROOM = 1.2  # the blocks of X beside |W|_op, and 1/ROOM that of M
+SHARES = (1.0, 0.95, 0.85, 0.7, 0.5, 0.3, 0.1)  # of a predicted step
+BOLD, CAREFUL = 0.99, 0.9  # shares of the way to the boundary, for long and for short predictor steps
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """left (m, d), right (m, e), b (m,)."""
+
+    left: Vector
+    right: Vector
+    b: Vector
+
+    @cached_property
+    def size(self) -> int:
+        return self.left.shape[1] + self.right.shape[1]
+
+    @cached_property
+    def half(self) -> Vector:
+        return np.eye(self.size) / 2
+
+    def times(self, X: Vector) -> Vector:
+        """l_j'W r_j, W the upper right block."""
+        d = self.left.shape[1]
+        return np.einsum("jk,jk->j", self.left @ X[:d, d:], self.right)
+
+    def pulled(self, lam: Vector) -> Vector:
+        """M."""
+        return (self.left.T * lam) @ self.right
+
+    def off_diagonal(self, M: Vector) -> Vector:
+        """[[0, M], [M', 0]]."""
+        d = self.left.shape[1]
+        whole = np.zeros((self.size, self.size))
+        whole[:d, d:] = M
+        whole[d:, :d] = M.T
+        return whole
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """One point near the path."""
+
+    data: _Data
+    X: Vector
+    slack: Vector
+    lam: Vector
+
+    @property
+    def W(self) -> Vector:
+        d = self.data.left.shape[1]
+        return self.X[:d, d:]
+
+    @cached_property
+    def M(self) -> Vector:
+        return self.data.pulled(self.lam)
+
+    @cached_property
+    def Z(self) -> Vector:
+        return self.data.half - self.data.off_diagonal(self.M / 2)
+
+    @cached_property
+    def mu(self) -> float:
+        """Primal minus dual value is mu times the number of rows and columns."""
+        return float(np.vdot(self.X, self.Z) + self.slack @ self.lam) / (self.data.size + len(self.lam))
+
+    @property
+    def gap(self) -> float:
+        """Primal minus dual value, beside the dual one."""
+        return self.mu * (self.data.size + len(self.lam)) / float(self.lam @ self.data.b)
+
+
+@dataclass(frozen=True, eq=False)
+class _Move:
+    X: Vector
+    slack: Vector
+    lam: Vector
+    Z: Vector
+
+
+def central_path(left: Vector, right: Vector, b: Vector, W: Vector) -> Iterator[PathPoint]:
+    """Points ever nearer to the end of the path; it ends where the arithmetic does. W satisfies all rows.
+
+    >>> points = list(central_path(np.eye(1), np.eye(1), np.ones(1), np.ones((1, 1))))
+    >>> abs(points[-1].W.item() - 1) < 1e-8, abs(points[-1].lam.item() - 1) < 1e-8
+    (True, True)
+    """
+    data = _Data(left, right, b)
+    point = _begin(data, W)
+    for _ in range(MOST_STEPS):
+        yield point
+        system = _System.of(point)
+        if system is None:
+            return
+        point = system.next_point()
+
+
+def _begin(data: _Data, W: Vector) -> PathPoint:
+    W = BEGIN * W
+    X = data.off_diagonal(W)
+    X.flat[:: data.size + 1] = ROOM * np.linalg.norm(W, 2)
+    slack = data.times(X) - data.b
+    lam = 1 / slack
+    return PathPoint(data, X, slack, lam / (ROOM * np.linalg.norm(data.pulled(lam), 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """Newton's equations at a point, factored: (H + diag(s/lam)) dlam = right-hand side."""
+
+    point: PathPoint
+    X_root: Vector  # inverse of the Cholesky factor of X
+    Z_root: Vector
+    Z_inverse: Vector
+    factor: Vector
+
+    @classmethod
+    def of(cls, point: PathPoint) -> _System | None:
+        """None where rounding has made X, Z or the system lose its sign."""
+        (X_factor, bad_X), (Z_factor, bad_Z) = dpotrf(point.X, lower=1), dpotrf(point.Z, lower=1)
+        if bad_X or bad_Z:
+            return None
+        X_root, Z_root = dtrtri(X_factor, lower=1)[0], dtrtri(Z_factor, lower=1)[0]
+        Z_inverse = Z_root.T @ Z_root
+        factor, bad = dpotrf(_schur(point, Z_inverse), lower=1)
+        return None if bad else cls(point, X_root, Z_root, Z_inverse, factor)
+
+    def next_point(self) -> PathPoint:
+        """Predict with mu = 0, see how far that goes, then aim at the mu it earns with the second-order term."""
+        point = self.point
+        affine = self._move(0.0, None)
+        primal = _fits((point.X, affine.X), (point.slack, affine.slack))
+        dual = _fits((point.Z, affine.Z), (point.lam, affine.lam))
+        left = float(np.vdot(point.X + primal * affine.X, point.Z + dual * affine.Z))
+        left += float((point.slack + primal * affine.slack) @ (point.lam + dual * affine.lam))
+        ratio = left / (point.mu * (point.data.size + len(point.lam)))
+        move = self._move(min(1.0, max(ratio, 0.0) ** 3) * point.mu, affine)
+        share = CAREFUL + (BOLD - CAREFUL) * min(primal, dual)
+        primal, dual = (min(1.0, share * room) for room in self._room(move))
+        slack, lam = point.slack + primal * move.slack, point.lam + dual * move.lam
+        return PathPoint(point.data, point.X + primal * move.X, slack, lam)
+
+    def _move(self, mu: float, affine: _Move | None) -> _Move:
+        """X Z + dX Z + X dZ = mu and s lam + ds lam + s dlam = mu, less the second-order terms of `affine`."""
+        point, data = self.point, self.point.data
+        aim, aim_slack = mu * self.Z_inverse, np.full_like(point.slack, mu)
+        if affine is not None:
+            aim -= _symmetric(affine.X @ affine.Z @ self.Z_inverse)
+            aim_slack -= affine.slack * affine.lam
+        wanted = data.b - data.times(aim) + aim_slack / point.lam
+        lam = dpotrs(self.factor, wanted, lower=1)[0]
+        Z = data.off_diagonal(data.pulled(lam) / -2)
+        aim -= _symmetric(point.X @ Z @ self.Z_inverse)
+        return _Move(aim - point.X, (aim_slack - point.slack * lam) / point.lam - point.slack, lam, Z)
+
+    def _room(self, move: _Move) -> tuple[float, float]:
+        """How many times a move fits into the primal and into the dual cone."""
+        point = self.point
+        primal = min(_least(self.X_root, move.X), float((move.slack / point.slack).min()))
+        dual = min(_least(self.Z_root, move.Z), float((move.lam / point.lam).min()))
+        return 1 / max(-primal, 1e-300), 1 / max(-dual, 1e-300)
+
+
+def _schur(point: PathPoint, Z_inverse: Vector) -> Vector:
+    """tr(F_i X F_j Z^-1) + diag(s/lam), F_j = [[0, l_j r_j'], [r_j l_j', 0]]/2, by products of numbers."""
+    L, R, d = point.data.left, point.data.right, point.data.left.shape[1]
+    X, Y = point.X, Z_inverse
+    across = (L @ X[:d, d:] @ R.T).T * (L @ Y[:d, d:] @ R.T)
+    H = across + across.T
+    H += (R @ X[d:, d:] @ R.T) * (L @ Y[:d, :d] @ L.T)
+    H += (L @ X[:d, :d] @ L.T) * (R @ Y[d:, d:] @ R.T)
+    H /= 4
+    H.flat[:: len(H) + 1] += point.slack / point.lam
+    return H
+
+
+def _fits(*moves: tuple[Vector, Vector]) -> float:
+    """The largest of some shares of a move, of a matrix and of a vector, that stays positive: enough to predict."""
+    (X, dX), (s, ds) = moves
+    for share in SHARES:
+        if (s + share * ds).min() > 0 and not dpotrf(X + share * dX, lower=1)[1]:
+            return share
+    return 0.0
+
+
+def _least(root: Vector, move: Vector) -> float:
+    """The least eigenvalue of a move, seen from the point whose inverse root this is."""
+    return float(dsyevd(root @ move @ root.T, compute_v=0, lower=1)[0][0])
+
+
+def _symmetric(A: Vector) -> Vector:
+    return (A + A.T) / 2
+
+
+# The solver -----------------------------------------------------------------------------------------------------------
+
 
 GAP = 1e-8  # no answer with a larger relative gap is given out
 AIM = 1e-9  # the path is followed to here

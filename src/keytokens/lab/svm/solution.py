@@ -273,11 +273,7 @@ class Witness:
         # Beside both scales: lam'|a| says that the sum truly cancels, and value * max|a| that it does against lam'b.
         scale = min(float(np.abs(self.lam[index]) @ sizes), value * float(sizes.max(initial=0.0)))
         size = float(np.linalg.norm(total))
-        return {
-            "dual": max(0.0, -_least(self.lam)),
-            "balance": size / scale if scale > 0 else size,
-            "value": value,
-        }
+        return {"dual": max(0.0, -_least(self.lam)), "balance": size / scale if scale > 0 else size, "value": value}
 
     def is_proof(self, tol: float = 1e-9) -> bool:
         found = self.residuals()

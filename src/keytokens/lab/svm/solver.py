@@ -10,7 +10,9 @@ each row, then only what differs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from scipy.linalg import lstsq, qr, svd
@@ -22,6 +24,9 @@ from ...model.ragged import Index, Vector, indices
 from .active import ActiveSet, Contradiction, polished
 from .problem import MarginProblem, Rows, check_problem
 from .solution import CERTIFIED, NotSolved, Solution, Witness, certified
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 FARKAS = 1e-9  # |A'lam + C'nu| of a proof, beside the sizes of what it sums
 _BLOCK = 4096  # ties factored at a time
@@ -105,6 +110,18 @@ def _solve(search: _Search, first: Index) -> Solution:
         raise NotSeparable(_SENTENCE, thin)
     because = "; the margin is too thin for double precision. Scale or centre the keys, or drop inputs that are almost "
     return certified("solve", solution, because + "contradictory.")
+
+
+def solved(solver: Callable[Given, Found], *given: Given.args, **options: Given.kwargs) -> Found | None:
+    """What a solver finds; None where nothing separates.
+
+    >>> solved(solve, MarginProblem.from_rows([[1.0], [-1.0]])) is None
+    True
+    """
+    try:
+        return solver(*given, **options)
+    except NotSeparable:
+        return None
 
 
 class _Search:

@@ -11,15 +11,15 @@ from functools import cached_property
 
 import numpy as np
 
+from ....model.ragged import Vector
 from ....training.loop import Status, run
 from ...descent.flow import Flow, FlowState
+from ...problems.embeddings import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
 from ...problems.geometry import misalignment
-from ...problems.multiclass import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import Array, solved
 from .data import Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
 from .flows import LOOSE, PIECES
 from .stages import (
@@ -28,7 +28,6 @@ from .stages import (
     Run,
     Start,
     Step,
-    first_step,
     gaussian_start,
     ideal_start,
     loss,
@@ -45,7 +44,7 @@ class Guarded:
 
     data: Planted
     step: Step
-    start: Array
+    start: Vector
     norms: tuple[float, ...] = (1e2, 1e3)
 
     @cached_property
@@ -72,24 +71,24 @@ def _guarded(rng: np.random.Generator) -> Guarded:
     start, share = gaussian_start(rng, data.V, 4096), float(rng.random() < 0.5)
 
     def guarded(start: Start) -> Guarded:
-        return Guarded(data, first_step(data, start, eta), share * start.p)
+        return Guarded(data, Step(data, start, eta), share * start.p)
 
     return guarded(small_enough(start, lambda start: bool(_BELOW.holds(guarded(start)))))
 
 
-_BELOW: Hypothesis[Guarded] = Hypothesis(
+_BELOW = Hypothesis[Guarded](
     "the loss at the start of the flow is below the barrier",
     lambda one: loss(one.data, one.step.E, one.start, one.step.start.v) < barrier(one.data, one.step.b),
 )
-_DIVERGES: Hypothesis[Guarded] = Hypothesis("the flow reaches the given norm", lambda one: one.run.arrived)
+_DIVERGES = Hypothesis[Guarded]("the flow reaches the given norm", lambda one: one.run.arrived)
 
 
-def _trapped(eta: float = 100.0, c: float = 4.0, seed: int = 0) -> Guarded:
+def _trapped(eta: float = 100.0, c: float = 4.0) -> Guarded:
     """Few, frequent negative tokens, and a start far along v: 5 positive tokens, 1 negative one."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     data = planted(rng, 20, 4, 5, 1, 8, mirrored=True)
     start = ideal_start(rng, data.V, data.V + 1)
-    return Guarded(data, first_step(data, start, eta), c * start.v)
+    return Guarded(data, Step(data, start, eta), c * start.v)
 
 
 # --- exact forms -----------------------------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ class Ideal:
 
     @cached_property
     def step(self) -> Step:
-        return first_step(self.data, self.start, self.eta)
+        return Step(self.data, self.start, self.eta)
 
     @cached_property
     def solution(self) -> Solution:
@@ -122,7 +121,7 @@ def _ideal(rng: np.random.Generator, share: float = 0.5, most: float = 100.0) ->
     return Ideal(data, replace(start, v=size * start.v), float(rng.uniform(1, most)))
 
 
-_ORTHONORMAL: Hypothesis[Ideal] = Hypothesis(
+_ORTHONORMAL = Hypothesis[Ideal](
     "E_0 has orthonormal rows, orthogonal to v, and p_0 = 0",
     lambda one: bool(
         np.abs(one.start.E @ one.start.E.T - np.eye(one.data.V)).max() < 1e-12
@@ -130,9 +129,9 @@ _ORTHONORMAL: Hypothesis[Ideal] = Hypothesis(
         and not one.start.p.any()
     ),
 )
-_MEET: Hypothesis[Ideal] = Hypothesis("every important token meets every irrelevant one", lambda one: one.data.cooccurs)
-_EVEN: Hypothesis[Ideal] = Hypothesis("both labels are equally frequent", lambda one: one.data.labels.sum() == 0)
-_SIGNS: Hypothesis[Ideal] = Hypothesis(
+_MEET = Hypothesis[Ideal]("every important token meets every irrelevant one", lambda one: one.data.cooccurs)
+_EVEN = Hypothesis[Ideal]("both labels are equally frequent", lambda one: one.data.labels.sum() == 0)
+_SIGNS = Hypothesis[Ideal](
     "the multipliers of the form are not negative",
     lambda one: closed_form(one.data, one.start.E, one.start.v, one.eta).valid,
 )
@@ -161,11 +160,11 @@ def _large_step(rng: np.random.Generator) -> Ideal:
     return Ideal(data, replace(start, v=v), eta)
 
 
-_LARGE: Hypothesis[Ideal] = Hypothesis(
+_LARGE = Hypothesis[Ideal](
     "eta >= 2 T log(n / log 2) / (alpha_min |v|^2)",
     lambda one: one.eta >= sufficient_step(one.data, float(np.linalg.norm(one.start.v))),
 )
-_NEUTRAL: Hypothesis[Ideal] = Hypothesis(
+_NEUTRAL = Hypothesis[Ideal](
     "irrelevant tokens have average signed frequency 0",
     lambda one: bool(np.abs(one.data.signed_frequency()[one.data.kinds == 0]).max() < 1e-15),
 )
@@ -186,12 +185,11 @@ def _far_along_v(rng: np.random.Generator) -> Guarded:
     positives = int(rng.integers(4, 7))
     data = planted(rng, 2 * positives, 4, positives, 1, int(rng.integers(4, 7)), mirrored=True)
     start = ideal_start(rng, data.V, data.V + 1)
-    return Guarded(data, first_step(data, start, float(rng.uniform(90, 300))), float(rng.uniform(4, 6)) * start.v)
+    return Guarded(data, Step(data, start, float(rng.uniform(90, 300))), float(rng.uniform(4, 6)) * start.v)
 
 
-_WORTHLESS: Hypothesis[Guarded] = Hypothesis(
-    "irrelevant tokens have the value 0",
-    lambda one: bool(np.abs(one.step.b[one.data.kinds == 0]).max() < 1e-12),
+_WORTHLESS = Hypothesis[Guarded](
+    "irrelevant tokens have the value 0", lambda one: bool(np.abs(one.step.b[one.data.kinds == 0]).max() < 1e-12)
 )
 
 
@@ -201,9 +199,7 @@ def _misses(one: Guarded) -> bool:
     return bool((kept == (one.data.labels > 0)).all())
 
 
-_MISSED: Hypothesis[Guarded] = Hypothesis(
-    "the flow ends with the important tokens of the positive documents only", _misses
-)
+_MISSED = Hypothesis[Guarded]("the flow ends with the important tokens of the positive documents only", _misses)
 
 
 # --- several classes -------------------------------------------------------------------------------------------------
@@ -214,9 +210,9 @@ class ManyClasses:
     """Planted documents of K classes after one step from p = 0, E v_k = 0."""
 
     data: Classes
-    E: Array
-    v: Array
-    start: Array
+    E: Vector
+    v: Vector
+    start: Vector
 
     @cached_property
     def end(self) -> tuple[FlowState, Status]:
@@ -261,13 +257,11 @@ def _off_gradient(one: ManyClasses) -> float:
     return float(max(np.abs(down.plain + one.E.T @ gradient.a).max(), abs(reading.value - gradient.loss)))
 
 
-_CLASSES_BELOW: Hypothesis[ManyClasses] = Hypothesis(
+_CLASSES_BELOW = Hypothesis[ManyClasses](
     "the loss at the start of the flow is below the barrier",
     lambda one: MulticlassProblem(one.E, one.data, one.v).read((one.start,)).value < one.barrier,
 )
-_CLASSES_FAR: Hypothesis[ManyClasses] = Hypothesis(
-    "the flow reaches the given norm", lambda one: one.end[1] is Status.FAR_ENOUGH
-)
+_CLASSES_FAR = Hypothesis[ManyClasses]("the flow reaches the given norm", lambda one: one.end[1] is Status.FAR_ENOUGH)
 
 
 def _classes_trapped() -> ManyClasses:

@@ -11,13 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
+from ....model.ragged import Vector
 from ...problems.geometry import misalignment
 from ...problems.selection_loss import VocabularyProblem
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..claim import Counter, Hypothesis, claim
-from ..instances import Array, central_differences
+from ..instances import central_differences
 from .data import Documents, loss_of_selection, planted, random_labels
 from .stages import (
     AFTER,
@@ -25,7 +26,6 @@ from .stages import (
     Run,
     Start,
     Step,
-    first_step,
     follow,
     gaussian_start,
     indicator_direction,
@@ -49,9 +49,9 @@ class Place:
     """Documents, embeddings and head, and a place p."""
 
     documents: Documents
-    E: Array
-    v: Array
-    p: Array
+    E: Vector
+    v: Vector
+    p: Vector
 
 
 def _place(rng: np.random.Generator) -> Place:
@@ -80,16 +80,16 @@ class Dominant:
 
     step: Step
     token: int
-    places: Array  # (m, d)
+    places: Vector  # (m, d)
 
     @cached_property
-    def holding(self) -> list[Array]:
+    def holding(self) -> list[Vector]:
         """For each document with the token: its other tokens."""
         rows = self.step.documents.tokens
         return [np.setdiff1d(row, [self.token]) for row in rows if self.token in row]
 
     @cached_property
-    def leads(self) -> Array:
+    def leads(self) -> Vector:
         """y b of the token less that of each token beside it, over all documents."""
         documents, b = self.step.documents, self.step.b
         holding = [i for i, row in enumerate(documents.tokens) if self.token in row]
@@ -108,10 +108,10 @@ def _dominant(rng: np.random.Generator, irrelevant: bool = False) -> Dominant:
     start, eta = gaussian_start(rng, V, V + 2 + int(rng.integers(0, 20))), float(rng.uniform(300, 900))
 
     def leads(start: Start) -> bool:
-        b = first_step(data, start, eta).b
+        b = Step(data, start, eta).b
         return bool(b[0] > b[data.kinds == 0].max())
 
-    step = first_step(data, small_enough(start, leads), eta)
+    step = Step(data, small_enough(start, leads), eta)
     directions = rng.normal(size=(8, len(step.start.p)))
     directions[0] = -step.E[0]
     norms = np.append(10 ** rng.uniform(0, 4, 7), 0.0)
@@ -119,7 +119,7 @@ def _dominant(rng: np.random.Generator, irrelevant: bool = False) -> Dominant:
     return Dominant(step, int(data.tokens[0][data.tokens[0] >= 4][0]) if irrelevant else 0, places)
 
 
-def _log_least_pull(one: Dominant, p: Array) -> float:
+def _log_least_pull(one: Dominant, p: Vector) -> float:
     """log of a positive number that B_s cannot fall below at p, if s has the largest y b of every document it is in.
 
     Q_s Q_u >= exp(-2 |p| D)/T^2 with D the diameter of a document, and g >= sigma(-largest |b|).
@@ -132,11 +132,11 @@ def _log_least_pull(one: Dominant, p: Array) -> float:
     return float(force + spread + np.log(one.leads.max()))
 
 
-_LARGEST: Hypothesis[Dominant] = Hypothesis(
+_LARGEST = Hypothesis[Dominant](
     "the token has the largest y b in every document that holds it, and a larger one than some token beside it",
     lambda one: bool(len(one.leads) and one.leads.min() >= 0 and one.leads.max() > 0),
 )
-_ROOM: Hypothesis[Dominant] = Hypothesis("d >= V + 2", lambda one: one.step.E.shape[1] >= one.step.documents.V + 2)
+_ROOM = Hypothesis[Dominant]("d >= V + 2", lambda one: one.step.E.shape[1] >= one.step.documents.V + 2)
 
 
 # --- the limit direction ---------------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ class Frozen:
     """Embeddings that are trained and frozen, and a start of p."""
 
     documents: Documents
-    E: Array
-    v: Array
-    start: Array
+    E: Vector
+    v: Vector
+    start: Vector
     norms: tuple[float, ...] = FAR
     tolerance: float = LOOSE
 
@@ -165,15 +165,11 @@ def _frozen(rng: np.random.Generator) -> Frozen:
         documents: Documents = planted(rng, 8, 3, 2, 2, int(rng.integers(2, 5)))
     else:
         documents = random_labels(rng, 6, 3, 11)
-    step = first_step(documents, gaussian_start(rng, documents.V, 64), float(rng.uniform(30, 150)))
+    step = Step(documents, gaussian_start(rng, documents.V, 64), float(rng.uniform(30, 150)))
     return Frozen(documents, step.E, step.start.v, step.start.p)
 
 
-def _arrived(one: Frozen) -> bool:
-    return one.run.arrived
-
-
-_FOLLOWED: Hypothesis[Frozen] = Hypothesis("the flow goes to infinity: it reaches the given norm", _arrived)
+_FOLLOWED = Hypothesis[Frozen]("the flow goes to infinity: it reaches the given norm", lambda one: one.run.arrived)
 
 
 def _finite_minimum() -> Frozen:
@@ -206,13 +202,13 @@ def _tied(rng: np.random.Generator) -> Frozen:
     return Frozen(documents, E, v, np.zeros(V + 2), (near, far), 1e-6)
 
 
-def _with_tie(documents: Documents, E: Array) -> Solution:
+def _with_tie(documents: Documents, E: Vector) -> Solution:
     """p_*: the first token of each document wins, together with token 1 where tokens 0 and 1 meet."""
     ties = [[0, 1] if {0, 1} <= set(row.tolist()) else [row.min()] for row in documents.tokens]
     return solve(MarginProblem.from_vocabulary(E, documents.counts, ties))
 
 
-_BOTH_LABELS: Hypothesis[Frozen] = Hypothesis(
+_BOTH_LABELS = Hypothesis[Frozen](
     "tokens 0 and 1 are all of two documents with opposite labels",
     lambda one: (
         {y for row, y in zip(one.documents.tokens, one.documents.labels, strict=True) if row.max() == 1} == {1.0, -1.0}
@@ -233,7 +229,7 @@ def _untied() -> Frozen:
 
 def _converging(rng: np.random.Generator) -> Frozen:
     data = planted(rng, 8, 3, 2, 2, int(rng.integers(2, 5)), mirrored=bool(rng.random() < 0.5))
-    step = first_step(data, gaussian_start(rng, data.V, 64), float(rng.uniform(50, 120)))
+    step = Step(data, gaussian_start(rng, data.V, 64), float(rng.uniform(50, 120)))
     return _far_enough(Frozen(data, step.E, step.start.v, step.start.p))
 
 
@@ -244,7 +240,7 @@ def _far_enough(one: Frozen) -> Frozen:
     return one
 
 
-_ONE_EACH: Hypothesis[Frozen] = Hypothesis(
+_ONE_EACH = Hypothesis[Frozen](
     "each document selects one token", lambda one: all(len(tokens) == 1 for tokens in one.run.sets)
 )
 
@@ -259,9 +255,7 @@ def _told_apart(one: Frozen) -> bool:
     return bool((loose * reach > 20).all() and (pulling / solution.norm**2 * reach > 1).all())
 
 
-_TOLD_APART: Hypothesis[Frozen] = Hypothesis(
-    "no token is nearly on the margin, or on it nearly without a multiplier", _told_apart
-)
+_TOLD_APART = Hypothesis[Frozen]("no token is nearly on the margin, or on it nearly without a multiplier", _told_apart)
 
 
 @claim(

@@ -1,4 +1,8 @@
-"""Steps on the embeddings: the space they stay in, the dimensions they need, and how far they are from alpha_s/2 v."""
+"""Documents as counts, and steps on the embeddings.
+
+The gradient in the embeddings, the bag of words and the average signed frequency alpha_s; then the space that steps
+stay in, the dimensions they need, and how far one step is from alpha_s/2 v.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,192 @@ from functools import cached_property
 
 import numpy as np
 
-from ...problems.multiclass import Classes, class_frequencies, multiclass_gradient, planted_classes
+from ....model.attention import Parameters, evaluate
+from ....model.blocks import Block
+from ....model.losses import Logistic
+from ....model.ragged import Vector
+from ...problems.embeddings import Classes, class_frequencies, multiclass_gradient, planted_classes, pull_back
 from ..claim import Counter, Hypothesis, claim
-from ..instances import Array
+from ..instances import central_differences
 from .data import Documents, random_labels
 from .stages import (
     AFTER,
     PAPER,
     Start,
-    Training,
+    Step,
+    attention,
     embedding_gradient,
-    first_step,
     gaussian_start,
     indicator_direction,
     random_documents,
     token_pulls,
 )
+
+
+def _any_training(rng: np.random.Generator) -> Step:
+    """Everything of order 1: far from the small start of the theory."""
+    documents, d = random_documents(rng), int(rng.integers(1, 6))
+    start = Start(rng.normal(size=(documents.V, d)), rng.normal(size=d), rng.normal(size=d))
+    return Step(documents, start, float(rng.uniform(0.1, 10)), documents.balanced if rng.random() < 0.5 else None)
+
+
+# --- the gradient ----------------------------------------------------------------------------------------------------
+
+
+def _literal_logits(documents: Documents, start: Start, places: Vector | None = None) -> Vector:
+    """f of each document, position by position: softmax(p'E_X')E_X v; perhaps with an embedding of each place added."""
+    f = []
+    for row in documents.tokens:
+        X = start.E[row] if places is None else start.E[row] + places[: len(row)]
+        weight = np.exp(X @ start.p - (X @ start.p).max())
+        f.append(weight @ X @ start.v / weight.sum())
+    return np.array(f)
+
+
+def _literal_loss(case: Step, E: Vector) -> float:
+    weights = case.documents.even if case.weights is None else case.weights
+    f = _literal_logits(case.documents, replace(case.start, E=E))
+    return float(weights @ np.logaddexp(0, -case.documents.labels * f))
+
+
+def _core_gradient(case: Step) -> Vector:
+    """By the chain rule through a = E p and b = E v, as the classifier trains."""
+    E, p, v = case.start.E, case.start.p, case.start.v[None]
+    weights = case.documents.even if case.weights is None else case.weights
+    theta = Parameters(E @ p, v @ E.T, np.zeros(1), np.zeros(1))
+    y = (case.documents.labels > 0).astype(np.intp)
+    gradient = evaluate(Block.of(case.documents.counts), y, weights, Logistic(), theta)
+    return np.asarray(pull_back(gradient, E, p, v)[0], np.float64)
+
+
+# --- a bag of words --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """A training set, another order of the tokens of each document, and an embedding of each place."""
+
+    case: Step
+    shuffled: Documents
+    places: Vector
+
+
+def _ordered(rng: np.random.Generator, scale: float = 0.0) -> Ordered:
+    case = _any_training(rng)
+    documents = case.documents
+    shuffled = replace(documents, tokens=tuple(rng.permutation(row) for row in documents.tokens))
+    longest = int(documents.lengths.max())
+    return Ordered(case, shuffled, scale * rng.normal(size=(longest, case.start.E.shape[1])))
+
+
+# --- the average signed frequency ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Documents, whether both labels weigh the same, and whether occurrences are weighed by 1/T_i for Delta."""
+
+    documents: Documents
+    balanced: bool = False
+    by_length: bool = True
+
+
+def _counted(rng: np.random.Generator) -> Counted:
+    """Of equal lengths now and then; then Delta may count plain occurrences."""
+    if rng.random() < 0.3:
+        return Counted(random_labels(rng, int(rng.integers(2, 20)), int(rng.integers(1, 8)), 6), by_length=False)
+    return Counted(random_documents(rng, 15), balanced=bool(rng.random() < 0.5))
+
+
+def _class_share(documents: Documents, y: float, balanced: bool) -> Vector:
+    """(V,) the mean of c_s/T over the documents of a class, times 1/2 or the share of the class."""
+    rows = [row for row, label in zip(documents.tokens, documents.labels, strict=True) if label == y]
+    total = np.zeros(documents.V)
+    for row in rows:
+        for token in row:
+            total[token] += 1 / len(row)
+    return total / (2 * len(rows)) if balanced else total / len(documents)
+
+
+def _equal_lengths_or_weighed(one: Counted) -> bool:
+    return one.by_length or bool((one.documents.lengths == one.documents.lengths[0]).all())
+
+
+_WEIGHED = Hypothesis[Counted](
+    "all documents have one length, or Delta weighs an occurrence by 1/T_i", _equal_lengths_or_weighed
+)
+
+
+@claim(
+    "te.gradient",
+    says="Minus the gradient of the loss in E_s is the mean of y g Q_s (v + (b_s - f) p), g = sigma(-y f), for all "
+    "lengths and weights of the documents.",
+    source=AFTER + ", one-step lemma",
+    tolerance=1.0,  # in units of 1e-8 against differences, 1e-12 against the classifier's own gradient
+    draw=_any_training,
+    seeds=40,
+)
+def _gradient(case: Step) -> float:
+    """Against central differences (to 1e-8) and against the classifier's gradient (to rounding)."""
+    formula = embedding_gradient(case.documents, case.start, case.weights)
+    numeric = central_differences(lambda E: _literal_loss(case, E), case.start.E)
+    core = np.abs(formula - _core_gradient(case)).max() / max(np.abs(formula).max(), 1e-12)
+    return float(max(np.abs(formula - numeric).max() / 1e-8, core / 1e-12))
+
+
+@claim(
+    "te.bag-of-words",
+    says="f depends on a document only through its counts: the softmax over positions equals the one over counts, "
+    "in any order of the tokens.",
+    source=AFTER + ", model",
+    hypotheses=(Hypothesis("places have no embeddings of their own", lambda one: not one.places.any()),),
+    tolerance=1e-13,
+    draw=_ordered,
+    seeds=60,
+    counters=(
+        Counter(
+            "embeddings of places",
+            "places have no embeddings of their own",
+            lambda: _ordered(np.random.default_rng(0), 1.0),
+        ),
+    ),
+)
+def _bag_of_words(one: Ordered) -> float:
+    start = one.case.start
+    by_place = _literal_logits(one.case.documents, start, one.places)
+    by_count = attention(one.case.documents, start.E @ start.p) @ (start.E @ start.v)
+    reordered = _literal_logits(one.shuffled, start, one.places)
+    worst = max(np.abs(by_place - by_count).max(), np.abs(by_place - reordered).max())
+    return float(worst / (1 + np.abs(by_count).max()))
+
+
+@claim(
+    "te.signed-frequency",
+    says="The average signed frequency of a token is its frequency times its posterior difference, with the same "
+    "weights of lengths and classes in all three.",
+    source=AFTER + ", average signed frequency",
+    hypotheses=(_WEIGHED,),
+    tolerance=1e-15 * 16,  # sums of up to 15 documents
+    draw=_counted,
+    seeds=80,
+    counters=(
+        Counter(
+            "plain occurrences, different lengths",
+            _WEIGHED.says,
+            lambda: Counted(Documents.of([[0], [0, 1, 1]], [1, -1], 2), by_length=False),
+        ),
+    ),
+)
+def _signed_frequency(one: Counted) -> float:
+    """alpha = freq Delta, all three position by position; and each against the count form."""
+    documents = one.documents
+    above, below = (_class_share(documents, y, one.balanced) for y in (1.0, -1.0))
+    alpha, frequency = above - below, above + below
+    weights = documents.balanced if one.balanced else documents.even
+    delta = documents.posterior_difference(weights) if one.by_length else documents.plain_difference()
+    counted = np.abs(alpha - documents.signed_frequency(weights)), np.abs(frequency - documents.frequency(weights))
+    return float(max(np.abs(alpha - frequency * delta).max(), *(gap.max() for gap in counted)))
+
 
 # --- the space of the step -------------------------------------------------------------------------------------------
 
@@ -31,12 +205,12 @@ from .stages import (
 class Steps:
     """Several steps on E; perhaps p moves too in between."""
 
-    case: Training
+    case: Step
     count: int
     p_moves: bool = False
 
     @cached_property
-    def moved(self) -> Array:
+    def moved(self) -> Vector:
         documents, start = self.case.documents, self.case.start
         E, p = start.E, start.p
         for _ in range(self.count):
@@ -50,33 +224,33 @@ class Steps:
 def _steps(rng: np.random.Generator) -> Steps:
     documents, d = random_documents(rng, 14), int(rng.integers(3, 20))
     start = Start(rng.normal(size=(documents.V, d)), rng.normal(size=d), rng.normal(size=d))
-    return Steps(Training(documents, start, float(rng.uniform(0.1, 2))), int(rng.integers(1, 4)))
+    return Steps(Step(documents, start, float(rng.uniform(0.1, 2))), int(rng.integers(1, 4)))
 
 
-_FIXED: Hypothesis[Steps] = Hypothesis("p stays where it is while E is trained", lambda one: not one.p_moves)
+_FIXED = Hypothesis[Steps]("p stays where it is while E is trained", lambda one: not one.p_moves)
 
 
 def _moving_query() -> Steps:
     rng = np.random.default_rng(3)
-    return Steps(Training(random_labels(rng, 12, 4, 8), gaussian_start(rng, 8, 10), 5.0), 2, p_moves=True)
+    return Steps(Step(random_labels(rng, 12, 4, 8), gaussian_start(rng, 8, 10), 5.0), 2, p_moves=True)
 
 
 # --- enough dimensions -----------------------------------------------------------------------------------------------
 
 
-def _high_dimension(rng: np.random.Generator) -> Training:
+def _high_dimension(rng: np.random.Generator) -> Step:
     documents = random_documents(rng, 12)
     d = documents.V + 2 + int(rng.integers(0, 6)) ** 2
-    return Training(documents, gaussian_start(rng, documents.V, d), float(rng.uniform(0.1, 200)))
+    return Step(documents, gaussian_start(rng, documents.V, d), float(rng.uniform(0.1, 200)))
 
 
-def _low_dimension(missing: int) -> Training:
+def _low_dimension(missing: int) -> Step:
     rng = np.random.default_rng(missing)
     documents = random_labels(rng, 12, 5, 9)
-    return Training(documents, gaussian_start(rng, 9, 11 - missing), 20.0)
+    return Step(documents, gaussian_start(rng, 9, 11 - missing), 20.0)
 
 
-_ENOUGH: Hypothesis[Training] = Hypothesis("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
+_ENOUGH = Hypothesis[Step]("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
 
 
 # --- several classes -------------------------------------------------------------------------------------------------
@@ -85,9 +259,9 @@ _ENOUGH: Hypothesis[Training] = Hypothesis("d >= V + 2", lambda case: case.start
 @dataclass(frozen=True, eq=False)
 class ManyClasses:
     data: Classes
-    E: Array
-    p: Array
-    v: Array  # (K, d)
+    E: Vector
+    p: Vector
+    v: Vector  # (K, d)
 
 
 def _many_classes(rng: np.random.Generator) -> ManyClasses:
@@ -101,10 +275,10 @@ def _many_classes(rng: np.random.Generator) -> ManyClasses:
     return ManyClasses(Classes(counts, y, K, y), E, np.zeros(d), v)
 
 
-_NO_CLASS_VALUES: Hypothesis[ManyClasses] = Hypothesis(
+_NO_CLASS_VALUES = Hypothesis[ManyClasses](
     "E_0 v_k = 0 for all k", lambda one: bool(np.abs(one.E @ one.v.T).max() < 1e-10)
 )
-_EVEN_ATTENTION: Hypothesis[ManyClasses] = Hypothesis("p_0 = 0", lambda one: not one.p.any())
+_EVEN_ATTENTION = Hypothesis[ManyClasses]("p_0 = 0", lambda one: not one.p.any())
 
 
 def _classes_with_query() -> ManyClasses:
@@ -152,10 +326,10 @@ def _outside_span(one: Steps) -> float:
     ),
     notes="The paper asks for a large d; V + 2 is ours.",
 )
-def _no_indicator(case: Training) -> float:
+def _no_indicator(case: Step) -> float:
     """For every token: how badly E1 q = (1 at the token, else 0), q orthogonal to v and p_0, is solved at best."""
     pair = [case.start.v, case.start.p]
-    return max(indicator_direction(case.step.E, s, pair)[1] for s in range(case.documents.V))
+    return max(indicator_direction(case.E, s, pair)[1] for s in range(case.documents.V))
 
 
 @claim(
@@ -180,34 +354,32 @@ def _multiclass_step(one: ManyClasses) -> float:
 # --- the leading term ------------------------------------------------------------------------------------------------
 
 
-def _ideal(rng: np.random.Generator) -> Training:
+def _ideal(rng: np.random.Generator) -> Step:
     """p = 0 and E v = 0, which is all that the exact step needs; E is otherwise arbitrary."""
     documents, d = random_documents(rng, 12), int(rng.integers(2, 9))
     v = rng.normal(size=d)
     E = rng.normal(size=(documents.V, d))
     E -= np.outer(E @ v, v) / (v @ v)
     weights = documents.balanced if rng.random() < 0.5 else None
-    return Training(documents, Start(E, np.zeros(d), v), float(rng.uniform(0.1, 100)), weights)
+    return Step(documents, Start(E, np.zeros(d), v), float(rng.uniform(0.1, 100)), weights)
 
 
-_ZERO_QUERY: Hypothesis[Training] = Hypothesis("p_0 = 0", lambda case: not case.start.p.any())
-_NO_VALUES: Hypothesis[Training] = Hypothesis(
-    "E_0 v = 0", lambda case: bool(np.abs(case.start.E @ case.start.v).max() < 1e-12)
-)
+_ZERO_QUERY = Hypothesis[Step]("p_0 = 0", lambda case: not case.start.p.any())
+_NO_VALUES = Hypothesis[Step]("E_0 v = 0", lambda case: bool(np.abs(case.start.E @ case.start.v).max() < 1e-12))
 
 
-def _moved_start(**change: Array) -> Training:
+def _moved_start(**change: Vector) -> Step:
     case = _ideal(np.random.default_rng(0))
     return replace(case, start=replace(case.start, **change))
 
 
-def _with_query() -> Training:
+def _with_query() -> Step:
     rng = np.random.default_rng(1)
     case = _moved_start()
     return _moved_start(p=rng.normal(size=case.start.p.shape))
 
 
-def _with_values() -> Training:
+def _with_values() -> Step:
     case = _moved_start()
     return _moved_start(E=case.start.E + np.outer(np.arange(case.documents.V), case.start.v))
 
@@ -215,21 +387,21 @@ def _with_values() -> Training:
 # --- how far the step is from its leading term -----------------------------------------------------------------------
 
 
-def _scaled_start(rng: np.random.Generator) -> Training:
+def _scaled_start(rng: np.random.Generator) -> Step:
     """The start of the theory, or a larger or smaller one; documents of all kinds."""
     documents = random_documents(rng, 20)
     start = gaussian_start(rng, documents.V, int(2 ** rng.uniform(0, 9)))
     scale = np.exp(rng.normal(size=3))
     start = Start(scale[0] * start.E, scale[1] * start.p, scale[2] * start.v)
-    return Training(documents, start, 1.0, documents.balanced if rng.random() < 0.5 else None)
+    return Step(documents, start, 1.0, documents.balanced if rng.random() < 0.5 else None)
 
 
 @dataclass(frozen=True, eq=False)
-class Attained(Training):
+class Attained(Step):
     """A case in which the bound is nearly attained: a larger bound would be noticed."""
 
 
-def _nearly_attained() -> Training:
+def _nearly_attained() -> Step:
     """One rare token against many: attention, force and value differ from the even ones as much as the bound allows."""
     documents = Documents.of([[0] + [1] * 2000], [1], 2)
     return Attained(documents, Start(np.array([[0.02], [-0.02]]), np.array([3.0]), np.array([1.0])))
@@ -246,21 +418,21 @@ class Growing:
     seed: int
     power: float = 0.5  # E_s and p of size d^(1/2 - power)
 
-    def errors(self) -> Array:
+    def errors(self) -> Vector:
         """(dimensions,) the largest error_s/freq_s, mean over the starts."""
         return np.array([np.mean([self._error(d, k) for k in range(4)]) for d in DIMENSIONS])
 
     def _error(self, d: int, k: int) -> float:
         start = gaussian_start(np.random.default_rng([self.seed, d, k]), self.documents.V, d)
         larger = d ** (0.5 - self.power)
-        return first_step(self.documents, replace(start, E=larger * start.E, p=larger * start.p), 1.0).relative_error
+        return Step(self.documents, replace(start, E=larger * start.E, p=larger * start.p), 1.0).relative_error
 
 
 def _growing(rng: np.random.Generator) -> Growing:
     return Growing(random_labels(rng, 60, 8, 30), int(rng.integers(2**31)))
 
 
-_SMALL: Hypothesis[Growing] = Hypothesis("E_s and p_0 are Gaussian with variance 1/d", lambda one: one.power == 0.5)
+_SMALL = Hypothesis[Growing]("E_s and p_0 are Gaussian with variance 1/d", lambda one: one.power == 0.5)
 
 
 @claim(
@@ -277,12 +449,12 @@ _SMALL: Hypothesis[Growing] = Hypothesis("E_s and p_0 are Gaussian with variance
         Counter("values at the start", _NO_VALUES.says, _with_values),
     ),
 )
-def _leading(case: Training) -> float:
+def _leading(case: Step) -> float:
     """|E1 - E0 - eta alpha/2 v'| over eta |v|, and the values: b1 - b0 = eta alpha |v|^2/2."""
-    step, v = case.step, case.start.v
+    v = case.start.v
     size = float(np.linalg.norm(v))
-    rows = np.abs(step.E - case.start.E - case.eta * step.leading).max() / (case.eta * size)
-    values = np.abs(step.b - case.start.E @ v - case.eta * step.alpha * size**2 / 2).max() / (case.eta * size**2)
+    rows = np.abs(case.E - case.start.E - case.eta * case.leading).max() / (case.eta * size)
+    values = np.abs(case.b - case.start.E @ v - case.eta * case.alpha * size**2 / 2).max() / (case.eta * size**2)
     return float(max(rows, values))
 
 
@@ -297,9 +469,9 @@ def _leading(case: Training) -> float:
     seeds=80,
     notes="The constants are ours.",
 )
-def _above_bound(case: Training) -> float:
+def _above_bound(case: Step) -> float:
     """The largest error_s / bound_s, less 1; where the bound should be attained, it must be to 1 %."""
-    share = float(np.max(case.step.error / case.step.error_bound))
+    share = float(np.max(case.error / case.error_bound))
     return max(share - 1, 0.99 - share) if isinstance(case, Attained) else share - 1
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ....base.errors import NotSeparable, refusal
+from ....base.errors import refusal
 from ....model.ragged import Bags, Index, Vector, log_softmax
 from ....training.loop import Status, run
 from ...descent.flow import Flow, FlowState
@@ -28,8 +28,7 @@ from ...problems.losses import Scaled, log_abs
 from ...problems.selection_loss import VocabularyProblem
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
-from ...svm.solver import solve
-from ..instances import Array
+from ...svm.solver import solve, solved
 from ..max_margin.assumptions import is_separable
 from .data import Documents
 
@@ -90,12 +89,17 @@ def _forces(documents: Documents, f: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One gradient step on the embeddings, and how far it is from eta alpha_s/2 v."""
+    """Stage 1: E1 = E0 - eta dL/dE, all documents at once; and how far that is from eta alpha_s/2 v."""
 
     documents: Documents
     start: Start
-    eta: float
+    eta: float = 1.0
     weights: Vector | None = None  # of the documents: None for 1/n
+
+    def __post_init__(self) -> None:
+        if len(self.start.E) != self.documents.V:
+            rule = f"have an embedding for each of the {self.documents.V} tokens"
+            raise refusal("Step", "start", rule, self.start.E.shape)
 
     @cached_property
     def moved(self) -> Vector:
@@ -174,13 +178,6 @@ class Step:
     def b(self) -> Vector:
         """(V,) the values after the step."""
         return self.E @ self.start.v
-
-
-def first_step(documents: Documents, start: Start, eta: float, weights: Vector | None = None) -> Step:
-    """Stage 1: E1 = E0 - eta dL/dE, all documents at once."""
-    if start.E.shape[0] != documents.V:
-        raise refusal("first_step", "start", f"have an embedding for each of the {documents.V} tokens", start.E.shape)
-    return Step(documents, start, eta, weights)
 
 
 def indicator_direction(E: Vector, token: int, orthogonal_to: Sequence[Vector]) -> tuple[Vector, float]:
@@ -288,11 +285,7 @@ class Run:
     @cached_property
     def solution(self) -> Solution | None:
         """The max-margin problem of the selection, ties as equalities; None where no direction selects like this."""
-        try:
-            rows = MarginProblem.from_vocabulary(self.problem.embeddings, self.problem.counts, self.sets)
-            return solve(rows)
-        except NotSeparable:
-            return None
+        return solved(solve, MarginProblem.from_vocabulary(self.problem.embeddings, self.problem.counts, self.sets))
 
     def separates(self, important: Index) -> bool:
         """Whether any direction at all lets these tokens win, each its document."""
@@ -391,20 +384,6 @@ def _log_mean(x: float, y: float) -> float:
 
 PAPER = "Trained Embeddings"
 AFTER = "keytokens, after " + PAPER
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """Documents, a start, a step size; weights of the documents, or None for 1/n."""
-
-    documents: Documents
-    start: Start
-    eta: float = 1.0
-    weights: Array | None = None
-
-    @cached_property
-    def step(self) -> Step:
-        return first_step(self.documents, self.start, self.eta, self.weights)
 
 
 def random_documents(rng: np.random.Generator, most: int = 8) -> Documents:

@@ -13,8 +13,9 @@ from ...problems.cross_attention import CrossProblem
 from ...svm.matrix import matrix_problem, solve_matrix
 from ...svm.nuclear import solve_nuclear
 from ...svm.solution import Solution
+from ...svm.solver import solved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import cross_spheres, few_tokens, more_tokens, solved
+from ..instances import cross_spheres, few_tokens, more_tokens
 
 PAPER = "Transformers as Support Vector Machines (arXiv:2308.16898), "
 OURS = "keytokens, after " + PAPER.removesuffix(", ")
@@ -42,9 +43,9 @@ class Wanted:
         return None if self.frobenius is None else solve_nuclear(self.problem, self.frobenius)
 
 
-def _draw_wanted(rng: np.random.Generator, most: int = 5) -> Wanted:
+def _draw_wanted(rng: np.random.Generator) -> Wanted:
     """Any selection; n and T - 1 up to d; every other time the queries are tokens of the inputs."""
-    d = int(rng.integers(2, most + 1))
+    d = int(rng.integers(2, 6))
     n, T = int(rng.integers(1, d + 1)), int(rng.integers(2, d + 2))
     one = cross_spheres(rng, n, T, d, self_attention=bool(rng.integers(2)))
     return Wanted(one.values, one.queries, rng.integers(0, T, n))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from ....model.ragged import Vector
+from ....model.ragged import Index, Vector
 from ....training.loop import run
 from ...descent.steps import Descent, DescentState, MirrorDescent, Normalised, Plain, Step
 from ...problems.cross_attention import CrossJointProblem, CrossProblem
 from ...problems.geometry import bregman, conjugate, divergence, mirror, misalignment, norm
-from ...problems.mirror_runs import joint_target, two_inputs
 from ...problems.selection_loss import Blocks
 from ...svm.lq import solve_lq
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm
+from ...svm.solution import Solution
+from ...svm.solver import solved
 from ..claim import Counter, Hypothesis, claim
 from ..instances import (
     Race,
@@ -28,7 +30,7 @@ from ..instances import (
     on_the_best,
     race_of,
     self_attention,
-    solved,
+    two_inputs,
 )
 from ..max_margin.assumptions import best_solution, can_win, equal_scores, is_separable, step_limit
 from ..max_margin.cones import CLEAR, ON_THE_WAY, RULES, Rate, off_the_law
@@ -254,6 +256,34 @@ def _off_the_direction(x: MirrorRun) -> float:
 
 
 # Head and attention --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class JointTarget:
+    """The max-margin problems of what a joint run has selected: of the attention, and of the labels."""
+
+    attention: Solution
+    head: Solution
+    q: float
+
+    def divergences(self, blocks: Blocks) -> tuple[float, float]:
+        """Of W and of v."""
+        v, W = blocks
+        return self._divergence(self.attention, W), self._divergence(self.head, v)
+
+    def _divergence(self, target: Solution, point: Vector) -> float:
+        """Bregman divergence from the direction of a point to that of a solution; 0 for a solution at 0."""
+        return divergence(target.p, np.ravel(point), self.q) if target.p.any() else 0.0
+
+
+def joint_target(problem: CrossJointProblem, selection: Sequence[int] | Index, q: float) -> JointTarget:
+    """min |W|_q with the selected tokens 1 above the others, min |v|_q with their labels right by 1."""
+    features = problem.values.rows[problem.values.chosen(selection, "joint_target")]
+    return JointTarget(
+        solve_lq(MarginProblem.from_selection(problem.keys, selection), q),
+        solve_lq(MarginProblem.from_rows(problem.labels[:, None] * features), q),
+        q,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ....base.errors import InputError, NotSeparable
+from ....base.errors import InputError
 from ....model.ragged import Bags, Index, Vector
 from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss, Scaled, log_abs
@@ -20,7 +20,7 @@ from ...problems.selection_loss import Reading, SelectionProblem
 from ...selection import Cone, LocalOptimum, cone, has_equal_scores, local_optimum, tight_smoothness
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,7 @@ def _best_rows(problem: SelectionProblem) -> MarginProblem:
 
 def is_separable(rows: MarginProblem) -> bool:
     """Whether some direction meets all the rows."""
-    try:
-        solve(rows)
-    except NotSeparable:
-        return False
-    return True
+    return solved(solve, rows) is not None
 
 
 def step_limit(problem: SelectionProblem) -> float:
@@ -155,9 +151,14 @@ class Local:
     selection: Index
 
     @cached_property
+    def judged(self) -> LocalOptimum | None:
+        """None where no direction lets the selection win."""
+        return solved(local_optimum, self.problem.keys, self.problem.scores, self.selection)
+
+    @property
     def optimum(self) -> LocalOptimum:
-        """NotSeparable if no direction lets the selection win."""
-        return local_optimum(self.problem.keys, self.problem.scores, self.selection)
+        assert self.judged is not None
+        return self.judged
 
     @property
     def direction(self) -> Vector:
@@ -166,18 +167,12 @@ class Local:
 
     @property
     def is_locally_optimal(self) -> bool:
-        try:
-            return self.optimum.holds
-        except NotSeparable:
-            return False
+        return self.judged is not None and self.judged.holds
 
     @property
     def all_have_neighbours(self) -> bool:
         """Whether each input has a token on the margin."""
-        try:
-            return bool(self.problem.keys.sum(self.optimum.neighbours.astype(np.float64)).all())
-        except NotSeparable:
-            return False
+        return self.judged is not None and bool(self.problem.keys.sum(self.optimum.neighbours.astype(np.float64)).all())
 
     @cached_property
     def cone(self) -> Cone:

@@ -127,9 +127,7 @@ def _pair(to_best: tuple[float, float], to_other: tuple[float, float]) -> Callab
     ),
     counters=(
         Counter(
-            "a second token whose neighbour is better",
-            BOTH.says,
-            lambda: _two_limits(0.5, 1.0, np.ones(2), Logistic()),
+            "a second token whose neighbour is better", BOTH.says, lambda: _two_limits(0.5, 1.0, np.ones(2), Logistic())
         ),
     ),
     notes="The figure's coordinates are not printed; these are ours.",

@@ -99,8 +99,7 @@ SHARE = Hypothesis[Twins](
     "steps on W are those on p over |u|^2", lambda twins: bool(np.isclose(twins.share * (twins.u @ twins.u), 1))
 )
 BEGIN = Hypothesis[Twins](
-    "W begins at u p'/|u|^2",
-    lambda twins: bool(np.allclose(twins.W, np.outer(twins.u, twins.p) / (twins.u @ twins.u))),
+    "W begins at u p'/|u|^2", lambda twins: bool(np.allclose(twins.W, np.outer(twins.u, twins.p) / (twins.u @ twins.u)))
 )
 
 
@@ -298,8 +297,8 @@ ALONE = Hypothesis[GlobalRun](
 )
 
 
-def _global_run(problem: SelectionProblem, start: list[float], directed: bool = True) -> GlobalRun:
-    return GlobalRun(problem, np.array(start), step_limit(problem), directed)
+def _global_run(problem: SelectionProblem, start: list[float]) -> GlobalRun:
+    return GlobalRun(problem, np.array(start), step_limit(problem), directed=True)
 
 
 @claim(

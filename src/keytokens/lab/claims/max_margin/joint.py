@@ -32,7 +32,6 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.optimize import brentq, linprog, minimize
 
-from ....base.errors import NotSeparable
 from ....model.ragged import Bags, Index, Vector, softmax
 from ...paths.balls import joint_path
 from ...problems.geometry import angle, misalignment
@@ -41,10 +40,9 @@ from ...problems.selection_loss import JointProblem, scores_of
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm, relaxed_problem
 from ...svm.solution import Solution
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from ..instances import solved
 
 ON_MARGIN = 1e-6  # inputs whose label margin exceeds the least one by no more, relatively, support the head
 
@@ -119,7 +117,7 @@ class JointLimit:
     @cached_property
     def strict(self) -> Solution:
         """p_mm: all rows ask for 1."""
-        return solve(MarginProblem.from_selection(self.problem.keys, self.selection))
+        return solve(self._contest)
 
     @cached_property
     def relaxed(self) -> Solution:
@@ -127,15 +125,19 @@ class JointLimit:
         return solve(relaxed_problem(self.problem.keys, self.selection, self.support))
 
     @cached_property
+    def _contest(self) -> MarginProblem:
+        return MarginProblem.from_selection(self.problem.keys, self.selection)
+
+    @property
     def tokens(self) -> Index:
         """(m, 2) input and token of each row."""
-        names = MarginProblem.from_selection(self.problem.keys, self.selection).names
-        return np.zeros((0, 2), np.intp) if names is None else names
+        assert self._contest.names is not None
+        return self._contest.names
 
     @cached_property
     def rows(self) -> Vector:
         """(m, d) a_it = k_selected - k_t."""
-        return MarginProblem.from_selection(self.problem.keys, self.selection).rows(np.arange(len(self.tokens)))
+        return self._contest.rows(np.arange(len(self._contest)))
 
     @cached_property
     def attention(self) -> Solution:
@@ -318,10 +320,10 @@ def _longer_token() -> Signed:
     return Signed(np.array([1.0, -1.0]), np.array([1.0, 0.0]), values, 0)
 
 
-_FIRST: Hypothesis[Signed] = Hypothesis(
+_FIRST = Hypothesis[Signed](
     "the first token of input i is Y_i a", lambda one: np.array_equal(one.first, one.labels[:, None] * one.a)
 )
-_SHORTER: Hypothesis[Signed] = Hypothesis("all other tokens are shorter than a", lambda one: one.longest < one.size)
+_SHORTER = Hypothesis[Signed]("all other tokens are shorter than a", lambda one: one.longest < one.size)
 
 
 # --- joint training --------------------------------------------------------------------------------------------------
@@ -351,10 +353,7 @@ def _trained(rng: np.random.Generator, off: bool) -> JointLimit:
 
 
 def _separable(one: JointLimit) -> bool:
-    try:
-        return math.isfinite(one.strict.norm)
-    except NotSeparable:
-        return False
+    return solved(lambda: one.strict) is not None
 
 
 def _all_on_margin(one: JointLimit) -> bool | None:
@@ -414,27 +413,23 @@ def _long_zero() -> JointLimit:
     return JointLimit(JointProblem(before.labels, before.values.with_rows(rows), before.keys), np.array([1, 1, 1]))
 
 
-_LOGISTIC: Hypothesis[JointLimit] = Hypothesis(
-    "the loss is logistic", lambda one: isinstance(one.problem.loss, Logistic)
-)
-_SEPARABLE: Hypothesis[JointLimit] = Hypothesis("attention can select the tokens", _separable)
-_CONDITION: Hypothesis[JointLimit] = Hypothesis(
+_LOGISTIC = Hypothesis[JointLimit]("the loss is logistic", lambda one: isinstance(one.problem.loss, Logistic))
+_SEPARABLE = Hypothesis[JointLimit]("attention can select the tokens", _separable)
+_CONDITION = Hypothesis[JointLimit](
     "Assumption C, since every input has weight in the max-margin head and other tokens are shorter than its margin",
     _all_on_margin,
 )
-_SHORT: Hypothesis[JointLimit] = Hypothesis(
+_SHORT = Hypothesis[JointLimit](
     "all other tokens are shorter than the label margin", lambda one: one.longest < one.margin
 )
-_CONDITION_ON_S: Hypothesis[JointLimit] = Hypothesis(
-    "Assumption C on the supporting inputs, by the same condition", _established
-)
-_RELAXED_SELECTS: Hypothesis[JointLimit] = Hypothesis(
+_CONDITION_ON_S = Hypothesis[JointLimit]("Assumption C on the supporting inputs, by the same condition", _established)
+_RELAXED_SELECTS = Hypothesis[JointLimit](
     "the relaxed direction selects the tokens of all inputs", lambda one: one.selects(one.relaxed.p)
 )
-_LIMIT_SELECTS: Hypothesis[JointLimit] = Hypothesis(
+_LIMIT_SELECTS = Hypothesis[JointLimit](
     "the limit selects the tokens of all inputs", lambda one: one.selects(one.attention.p)
 )
-_RATIO: Hypothesis[JointLimit] = Hypothesis(
+_RATIO = Hypothesis[JointLimit](
     "r / R is at least (1/|p_relax| - attention margin) / (label margin - Gamma) of every input off the margin",
     lambda one: one.ratio >= one.least_ratio * (1 - 1e-9),
 )
@@ -558,10 +553,7 @@ def _at_the_ratio(one: JointLimit) -> float:
     "way to 14.04; with the third input moved off the margin at 5.54, 2.76, 0.94 degrees, on the way to 0.",
     source=f"{OURS}, Fig 3",
     tolerance=0.05,
-    known=(
-        partial(Angles, (0.5, 1.0), (11.82, 12.45, 13.43)),
-        partial(Angles, (0.5, 1.5), (5.54, 2.76, 0.94)),
-    ),
+    known=(partial(Angles, (0.5, 1.0), (11.82, 12.45, 13.43)), partial(Angles, (0.5, 1.5), (5.54, 2.76, 0.94))),
 )
 def _turns(one: Angles) -> float:
     """Degrees off."""

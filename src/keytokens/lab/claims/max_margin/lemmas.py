@@ -11,11 +11,11 @@ from scipy.special import lambertw
 from ....model.ragged import Bags, Index, Vector
 from ...problems.losses import Correlation
 from ...problems.selection_loss import SelectionProblem, scores_of
-from ...selection import score_gap, separating_witness
+from ...selection import separating_witness
 from ...svm.problem import MarginProblem
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import one_bag, solved, two_limits
+from ..instances import one_bag, two_limits
 from .assumptions import (
     Local,
     along,
@@ -55,9 +55,8 @@ class Head:
     @property
     def gap(self) -> float:
         """The least distance of a best score from another of its input."""
-        others = np.ones(len(self.values.rows), np.bool_)
-        others[self.values.chosen(self.best)] = False
-        return score_gap(self.values, self.scores, self.best, others)
+        best = self.values.chosen(self.best)
+        return float(np.delete(self.values.spread(self.scores[best]) - self.scores, best).min())
 
     @property
     def problem(self) -> MarginProblem:

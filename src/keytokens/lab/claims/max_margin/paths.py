@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ....base.errors import InputError, NotSeparable
+from ....base.errors import InputError
 from ....model.ragged import Bags, Index, Vector
 from ...paths.balls import PathPoint, regularisation_path
 from ...paths.sets import Decomposition, Falls, SetPoint, decomposition, set_path
@@ -35,10 +35,9 @@ from ...problems.selection_loss import SelectionProblem
 from ...svm.problem import MarginProblem
 from ...svm.sets import solve_set_valued
 from ...svm.solution import Solution
-from ...svm.solver import solve
+from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from ..instances import solved
 from .assumptions import LOSSES, can_win, falls, slopes
 
 NEAR, FAR, PROVED = 10.0, 1e4, 1e8  # radii, in units of |p_mm|
@@ -87,9 +86,9 @@ def _strict(problem: SelectionProblem) -> bool:
     return int(top.sum()) == len(problem.keys)
 
 
-_FALLS: Hypothesis[SelectionProblem] = Hypothesis("the loss falls strictly and its slope is Lipschitz", falls)
-_STRICT: Hypothesis[SelectionProblem] = Hypothesis("each input has one best token", _strict)
-_CAN_WIN: Hypothesis[SelectionProblem] = Hypothesis("the best tokens can be separated from the others", can_win)
+_FALLS = Hypothesis[SelectionProblem]("the loss falls strictly and its slope is Lipschitz", falls)
+_STRICT = Hypothesis[SelectionProblem]("each input has one best token", _strict)
+_CAN_WIN = Hypothesis[SelectionProblem]("the best tokens can be separated from the others", can_win)
 
 
 @claim(
@@ -245,16 +244,16 @@ def _set_too_small() -> HeadProblem:
     return HeadProblem(np.ones(1), values, Linear(np.ones(1)), keys, inside, Logistic(), Exact.EXACT)
 
 
-_POSITIVE: Hypothesis[Decomposed] = Hypothesis("nu_i > 0", lambda one: bool((one.problem.nu > 0).all()))
-_DECOMPOSED: Hypothesis[HeadProblem] = Hypothesis(
+_POSITIVE = Hypothesis[Decomposed]("nu_i > 0", lambda one: bool((one.problem.nu > 0).all()))
+_DECOMPOSED = Hypothesis[HeadProblem](
     "Assumption D, by Lemma 14 with the bounds of the head",
     lambda problem: bool((problem.nu > 0).all()) if falls_of(problem) is not None else None,
 )
-_SETS_CAN_WIN: Hypothesis[HeadProblem] = Hypothesis(
+_SETS_CAN_WIN = Hypothesis[HeadProblem](
     "the optimal sets can be separated from the others",
     lambda problem: solved(solve_set_valued, problem.keys, problem.sets) is not None,
 )
-_BOUNDED: Hypothesis[Decomposed] = Hypothesis("-C q_max <= Z_i <= (1 - eps) nu_i q_i for all p, eps > 0", _bounded)
+_BOUNDED = Hypothesis[Decomposed]("-C q_max <= Z_i <= (1 - eps) nu_i q_i for all p, eps > 0", _bounded)
 
 
 @claim(
@@ -365,13 +364,8 @@ class Limit:
     @cached_property
     def solutions(self) -> list[Solution]:
         """The max-margin solution of every choice of winners that has one, shortest first."""
-        found = []
-        for winners in itertools.product(*self.sets):
-            try:
-                found.append(solve(self._rows(winners)))
-            except NotSeparable:
-                continue
-        return sorted(found, key=lambda one: one.norm)
+        found = (solved(solve, self._rows(winners)) for winners in itertools.product(*self.sets))
+        return sorted((one for one in found if one is not None), key=lambda one: one.norm)
 
     def _rows(self, winners: Sequence[int]) -> MarginProblem:
         """Winners 1 above the tokens outside their sets."""

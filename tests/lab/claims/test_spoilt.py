@@ -1,0 +1,177 @@
+"""Claims notice a spoilt formula: one function at a time is changed, and the claim that rests on it must fail.
+
+`make mutants` changes single expressions; these changes are larger or of another kind.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from keytokens.lab.claims.embeddings import barriers, flows, one_step
+from keytokens.lab.claims.embeddings.data import Documents
+from keytokens.lab.claims.embeddings.stages import Run, Step
+from keytokens.lab.claims.matrices import margins, mirrors, training
+from keytokens.lab.claims.max_margin import descents, joint, lemmas
+from keytokens.lab.claims.max_margin.assumptions import Local
+from keytokens.lab.claims.max_margin.joint import JointLimit
+from keytokens.lab.claims.max_margin.neighbours import ConeAround, View
+from keytokens.lab.claims.max_margin.paths import Limit
+from keytokens.lab.descent import Normalised
+from keytokens.lab.paths import Decomposition
+from keytokens.lab.problems.losses import Scaled
+from keytokens.lab.svm import MarginProblem, relaxed_problem, solve
+from keytokens.lab.svm.solution import Lq
+
+from .broken import fails
+
+
+def times(factor):
+    """The result is too large or too small."""
+
+    def change(f):
+        if isinstance(f, property):
+            return property(lambda self: factor * f.fget(self))
+        if hasattr(f, "func"):  # a cached property
+            return property(lambda self: factor * f.func(self))
+        return lambda *given: factor * f(*given)
+
+    return change
+
+
+def with_changes(**factors):
+    """The parts of the result that are named are multiplied."""
+    return lambda f: lambda *given: _changed(f(*given), factors)
+
+
+def _changed(found, factors):
+    return replace(found, **{name: factor * getattr(found, name) for name, factor in factors.items()})
+
+
+def tilted(f):
+    """A little of every direction added."""
+    return lambda *given: _tilted(f(*given))
+
+
+def _tilted(found):
+    return replace(found, p=found.p + 1e-5 * found.norm)
+
+
+def turned_solution(f):
+    return lambda problem: _turned(f(problem))
+
+
+def _turned(solution):
+    return replace(solution, p=solution.p + 1e-3 * np.roll(solution.p, 1))
+
+
+def doubled(f):
+    """The first row asks for twice as much."""
+
+    def rows(self, winners):
+        A = f(self, winners).rows(np.arange(len(f(self, winners))))
+        A[0] /= 2
+        return MarginProblem.from_rows(A)
+
+    return rows
+
+
+def wrong_sign_along_p(f):
+    """The part of the gradient along p."""
+
+    def turned(documents, start, weights=None):
+        gradient = f(documents, start, weights)
+        return gradient - 2 * np.outer(gradient @ start.p / (start.p @ start.p), start.p)
+
+    return turned
+
+
+def by_mean_length(f):
+    """alpha by 1/(nT) with the mean length, which is right where all lengths are equal."""
+
+    def plain(self, weights=None):
+        return self.counts.T @ (self.labels * (self.even if weights is None else weights)) / self.lengths.mean()
+
+    return plain
+
+
+def without_the_mean(f):
+    """How often a token occurs under a class, its share 1/K not taken off."""
+    return lambda data: f(data) + data.shares.mean(axis=0)[:, None] / data.K
+
+
+def untied(f):
+    """Token 0 wins wherever it occurs."""
+
+    def alone(documents, E):
+        return solve(MarginProblem.from_vocabulary(E, documents.counts, [[row.min()] for row in documents.tokens]))
+
+    return alone
+
+
+SPOILT = [  # claim, instances, where the function is, its name, the change
+    ("mm.lemma2", 12, lemmas, "separating_witness", times(1.1)),
+    ("mm.lemma3", 12, lemmas.np, "ptp", times(0.99)),
+    ("mm.lemma4", 12, lemmas, "log_missed", lambda f: lambda reading, rows: f(reading, rows) + 0.01),
+    ("mm.lemma5", 12, lemmas, "entropy_gap", times(0.9)),
+    ("mm.lemma7", 40, Local, "lower", times(8.0)),
+    ("mm.lemma7", 40, Local, "upper", times(0.25)),
+    ("mm.lemma7", 40, Local, "reach", times(0.1)),
+    ("mm.lemma1", 6, descents.Twins, "gradient_W", times(1.001)),
+    ("mm.lemma6", 60, descents, "tight_smoothness", times(1 / 40)),
+    ("mm.thm2", 6, descents, "best_solution", turned_solution),
+    ("mm.thm2", 6, descents, "norm_bound", lambda f: lambda x, solution, steps: f(x, solution, steps**9) + 1),
+    ("mm.thm1", 4, Limit, "_rows", doubled),
+    ("mm.thm8", 4, Limit, "_rows", doubled),
+    ("mm.lemma8", 4, View, "radius", times(0.01)),
+    ("mm.lemma9", 4, View, "radius", times(0.01)),
+    ("mm.thm4", 4, ConeAround, "_turned", lambda f: lambda self, way, most: f(self, -way, most)),
+    ("mm.lemma14", 4, Decomposition, "rho", times(0.2)),
+    ("mm.example-c", 2, joint.Signed, "longest", times(0.9)),
+    ("mm.assumption-c", 2, JointLimit, "weights", times(1.1)),
+    ("mm.thm5", 2, JointLimit, "strict", lambda f: property(first_input_only)),
+    ("mm.thm6", 2, JointLimit, "relaxed", lambda f: property(lambda one: one.strict)),
+    ("mm.joint-ratio", 2, JointLimit, "_asking", lambda f: lambda one, z: f(replace(one, ratio=one.ratio / 2), z)),
+    ("fu.feasible", None, margins, "_constructed", times(1.01)),
+    ("fu.frobenius-rank", None, margins, "solve_matrix", tilted),
+    ("fu.nuclear-rank", None, margins, "solve_nuclear", tilted),
+    ("fu.nuclear", None, margins, "solve_nuclear", with_changes(p=1.001)),
+    ("fu.nuclear", None, margins, "solve_nuclear", with_changes(p=0.999)),
+    ("fu.nuclear", None, margins, "solve_nuclear", with_changes(lam=0.0)),
+    ("fu.global", None, training, "sphere_ends", lambda f: lambda n, T, d, seeds: f(n, T, d, seeds, 5)),
+    ("fu.finite-part", None, training, "multi_token_svm", with_changes(finite=1.01)),
+    ("fu.several", None, training, "_endings", lambda f: lambda *at: [replace(one, both=one.one) for one in f(4, 125)]),
+    ("fu.bregman", 6, mirrors, "bregman", lambda f: lambda a, b, q: f(b, a, q)),
+    ("fu.mirror-step", 6, mirrors, "bregman", lambda f: lambda a, b, q: f(b, a, q)),
+    ("fu.mirror-step", 6, mirrors, "Plain", lambda f: Normalised),
+    ("fu.lq-svm", 6, mirrors, "solve_lq", lambda f: lambda problem, q: replace(f(problem, 1.1 * q), measure=Lq(q))),
+    ("te.p-gradient", 3, flows, "token_pulls", times(2)),
+    ("te.divergence", 3, flows, "token_pull", lambda f: lambda *at: Scaled(-f(*at).array, f(*at).log_scale)),
+    ("te.max-margin", 20, Run, "sets", lambda f: property(lambda self: [[int(s)] for s in self.best])),
+    ("te.ties", 6, flows, "_with_tie", untied),  # the wrong norms lead some of the paths where they are lost
+    ("te.rates", 2, flows, "loss_of_selection", times(1.001)),
+    ("te.rates", 2, Run, "misalignment", lambda f: lambda self, k=-1: f(self, k) ** 1.01),
+    ("te.rates", 2, Run, "margin_ratio", lambda f: lambda self, k=-1: f(self, k) - 1e-4),
+    ("te.unbalanced-form", 5, barriers, "closed_form", lambda f: lambda data, E, v, eta: f(data, E, v, 2 * eta)),
+    ("te.sufficient-step", 20, barriers, "sufficient_step", times(0.9)),
+    ("te.sufficient-step", 20, barriers, "sufficient_step", times(0.5)),
+    ("te.alternative-optimum", 1, barriers, "alternative_loss", times(0.9)),
+    ("te.one-step", None, Documents, "signed_frequency", by_mean_length),
+    ("te.signed-frequency", None, Documents, "signed_frequency", by_mean_length),
+    ("te.one-step", None, Step, "leading", times(2)),
+    ("te.one-step-rate", None, Step, "leading", times(2)),
+    ("te.one-step-bound", None, Step, "error_bound", times(0.99)),
+    ("te.one-step-bound", None, Step, "error_bound", times(0.5)),
+    ("te.gradient", None, one_step, "embedding_gradient", wrong_sign_along_p),
+    ("te.multiclass-step", None, one_step, "class_frequencies", without_the_mean),
+]
+
+
+def first_input_only(one):
+    return solve(relaxed_problem(one.problem.keys, one.selection, [0]))
+
+
+@pytest.mark.parametrize("claim, seeds, where, name, change", SPOILT, ids=[f"{one[0]}-{one[3]}" for one in SPOILT])
+def test_a_spoilt_formula_is_noticed(monkeypatch, claim, seeds, where, name, change):
+    monkeypatch.setattr(where, name, change(vars(where)[name]))
+    assert fails(claim) if seeds is None else fails(claim, seeds)
