@@ -76,6 +76,16 @@ def test_labels_that_the_model_does_not_know_are_wrong_and_have_no_log_loss():
     assert "no better than 0.6667" in found.doubt
 
 
+def test_a_notebook_shows_the_weakest_classes_first():
+    found = judged(["<b>", "ok"], ["<b>", "<b>", "ok"], np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]), TEXTS[:3])
+    page = found._repr_html_()
+    assert page.index("&lt;b&gt;") < page.index(">ok<")
+    assert "accuracy 0.6667" in page
+    frame = found.to_frame()
+    assert frame["label"].tolist() == ["<b>", "ok"]
+    assert frame["f1"].tolist() == pytest.approx([2 / 3, 2 / 3])
+
+
 def test_nothing_to_judge():
     found = judged(["a", "b"], [], np.zeros((0, 2)), [])
     record = found.to_dict()

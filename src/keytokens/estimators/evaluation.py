@@ -28,6 +28,7 @@ HELD_OUT, OUT_OF_FOLD, OTHER, SEEN, UNKNOWN = KINDS
 MIXED = "mixed"  # of more than one of these, but texts seen in training
 BINS = 10  # of probabilities
 _LEAST = float(np.finfo(np.float64).eps)  # a probability of 0 would make the log loss infinite
+_WEAKEST = 20  # classes that a notebook shows
 _WELL = 0.03  # a calibration error up to here is called about right
 
 
@@ -371,6 +372,21 @@ class Evaluation:
         rows = self.to_dict()["classes"]
         frame = pandas.DataFrame(rows, columns=["label", "texts", "said", "recall", "precision", "f1", "mistaken"])
         return frame.sort_values("f1", kind="stable", ignore_index=True)
+
+    def _repr_html_(self) -> str:
+        """The score and the weakest classes, for a notebook."""
+        from ..explain.format import label_name
+        from ..explain.html import css, escaped, table
+
+        shown = [(self.names[k], one) for k, one in enumerate(self.classes) if one["f1"] is not None]
+        shown.sort(key=lambda pair: float(pair[1]["f1"]))
+        rates = [[f"{one[name] or 0:.3f}" for name in ("recall", "precision", "f1")] for _, one in shown[:_WEAKEST]]
+        rows = [
+            [escaped(label_name(name)), f"{one['texts']:,}", *rate]
+            for (name, one), rate in zip(shown[:_WEAKEST], rates, strict=True)
+        ]
+        head = ("class, weakest first", "texts", "recall", "precision", "F1")
+        return f'<div class="keytokens"><style>{css()}</style><p>{escaped(str(self))}</p>{table(head, rows)}</div>'
 
     def __str__(self) -> str:
         """One line, as `fit` prints it."""
