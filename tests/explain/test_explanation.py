@@ -1,4 +1,4 @@
-"""Explanations from outside: everything that is claimed is asked of `predict` itself."""
+"""Explanations from outside: what is claimed is asked of the formula and of `predict`."""
 
 import itertools
 import json
@@ -49,7 +49,7 @@ SHORT = st.lists(
 
 @given(SHORT, st.integers(0, len(OPTIONS) - 1))
 def test_sets_hold_and_are_minimal_by_brute_force(models, words, which):
-    """Every deletion of tokens, asked of the model itself: the sets do what they say and no smaller ones do."""
+    """Every deletion of tokens, by the formula: the sets do what they say and no smaller ones do."""
     clf, text = models[which], " ".join(words)
     e = clf.explain(text)
     names = list(dict.fromkeys(t.text for t in e.tokens))

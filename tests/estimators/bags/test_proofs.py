@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,47 +12,27 @@ from hypothesis import strategies as st
 import keytokens as kt
 from keytokens.model.features import FEATURES
 
+from ...proof.reference import Document, bits
 from .planted import planted, record
-
-
-def label_after(log_weight, values, kept):
-    w = np.exp(log_weight[kept] - log_weight[kept].max())
-    return int((w @ values[kept]).argmax())  # the first of equals, as `predict`; a positive factor changes nothing
 
 
 def subsets(items):
     return itertools.chain.from_iterable(itertools.combinations(items, k) for k in range(len(items) + 1))
 
 
-def fixes(log_weight, values, label, core):
-    rest = [t for t in range(len(values)) if t not in core]
-    return all(
-        label_after(log_weight, values, [*core, *more]) == label for more in subsets(rest) if len(core) + len(more)
-    )
-
-
-def least_sizes(log_weight, values, label):
-    """Sizes of a minimum sufficient set and a minimum flip (None: no flip), by brute force."""
-    every = range(len(values))
-    kept = min(len(s) for s in subsets(every) if s and fixes(log_weight, values, label, s))
-    gone = [
-        len(s)
-        for s in subsets(every)
-        if len(s) < len(values) and label_after(log_weight, values, [t for t in every if t not in s]) != label
-    ]
-    return kept, min(gone, default=None)
-
-
 def check_sets(e, exact):
-    label = e.classes.index(e.label)
-    kept, gone = least_sizes(e.log_weight, e.values, label)
-    assert fixes(e.log_weight, e.values, label, e.sufficient.indices)
-    assert e.sufficient.lower <= kept <= e.sufficient.size
-    assert not exact or e.sufficient.size == kept
-    assert (e.flip.size if e.flip.status != "none" else None) == gone
-    if gone is not None:
-        rest = [t for t in range(len(e.values)) if t not in e.flip.indices]
-        assert e.flip.label_after == e.classes[label_after(e.log_weight, e.values, rest)] != e.label
+    """By enumeration, with the weights and values of the record as exact fractions."""
+    weights = np.exp(e.log_weight - e.log_weight.max()).tolist()
+    values = tuple(tuple(map(Fraction, row)) for row in e.values.tolist())
+    doc = Document(tuple(map(Fraction, weights)), values, Fraction(0), (Fraction(0),) * len(e.classes))
+    assert e.classes[doc.label] == e.label
+    assert doc.is_sufficient(bits(e.sufficient.indices))
+    assert e.sufficient.lower <= doc.fewest_sufficient() <= e.sufficient.size
+    assert not exact or e.sufficient.size == doc.fewest_sufficient()
+    assert (e.flip.size if e.flip.status != "none" else None) == doc.fewest_flip()
+    if e.flip.size:
+        rest = (1 << doc.tokens) - 1 - bits(e.flip.indices)
+        assert e.flip.label_after == e.classes[doc.labels[rest]] != e.label
 
 
 @pytest.mark.parametrize("seed", range(4))
