@@ -5,11 +5,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from keytokens.proof import Phrase, ProvedSet, Votes, flip_words, sufficient_words
 from keytokens.proof.masking import fewest_kept_words, fewest_masks, priced_masks
 from keytokens.proof.phrase import equal_shares, moved_shares, pessimistic
 from keytokens.proof.program import RunLengthProgram, inside
+from keytokens.proof.votes import label_of
 from keytokens.proof.words import _Check
 
 from .reference import Text, random_text, texts
@@ -91,6 +93,50 @@ def test_bounds_enclose_the_truth(n: int, classes: int, counts: str) -> None:
     for text in texts(100 + n, 60, n, counts, classes):
         check_flip(text, flip_words(text.phrase))
         check_sufficient(text, sufficient_words(text.phrase))
+
+
+def fewest_masks_by_integer_program(phrase: Phrase) -> int | None:
+    """A second solver, for texts too long to enumerate: masked words, and occurrences that survive while no word is."""
+    occurrences = len(phrase.token)
+    votes = phrase.against(0)
+    own = (votes[:-1] / phrase.occurrences)[phrase.token]
+    rows, bounds = [], []
+    for o, (first, size) in enumerate(zip(phrase.first.tolist(), phrase.size.tolist(), strict=True)):
+        row = np.zeros(phrase.length + occurrences)
+        row[first : first + size], row[phrase.length + o] = 1, 1
+        rows.append(row)  # an occurrence none of whose words is masked survives
+        bounds.append((1, np.inf))
+        for word in range(first, first + size):
+            row = np.zeros(phrase.length + occurrences)
+            row[word] = row[phrase.length + o] = 1
+            rows.append(row)  # and it does not survive a mask on one of them
+            bounds.append((0, 1))
+    rows.append(np.r_[np.zeros(phrase.length), own])
+    bounds.append((-np.inf, -votes[-1] - 1e-6))
+    low, high = np.array(bounds).T
+    cost = np.r_[np.ones(phrase.length), np.zeros(occurrences)]
+    found = milp(
+        cost,
+        constraints=LinearConstraint(np.array(rows), low, high),
+        integrality=np.ones(len(cost)),
+        bounds=Bounds(0, 1),
+    )
+    return None if found.x is None else round(found.fun)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_flips_of_long_texts_are_those_of_an_integer_program(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    places = [(first, size) for size in (1, 2, 3) for first in range(41 - size) if rng.random() < 0.6]
+    first, size = np.array(places).T
+    _, token = np.unique(rng.integers(0, 40, len(places)), return_inverse=True)
+    values = np.stack([np.zeros(token.max() + 1), rng.normal(0.4, 1, token.max() + 1)], axis=1)
+    votes = Votes.of(rng.normal(0, 0.7, len(values)), values, 1, 0.0, [0.0, 0.1])
+    phrase = Phrase(40, first, size, token, votes, "raw")
+    assert label_of(votes) == 1
+    found = flip_words(phrase)
+    assert found.status in ("minimum", "none")
+    assert (found.size if found.status == "minimum" else None) == fewest_masks_by_integer_program(phrase)
 
 
 def test_an_empty_rest_is_never_an_answer() -> None:
