@@ -118,10 +118,10 @@ def test_calibration_is_small_for_true_probabilities_and_names_its_side():
 
 def stored(kind: str, texts: list[str], P, y, others: list[str]):
     """What a model keeps that was asked about some texts before it saw them, and has seen others."""
-    found = Collector(kind, b"salt")
+    found = Collector(kind, b"salt of 16 bytes")
     past = SimpleNamespace(classes_=np.arange(P.shape[1]), predict_log_proba=lambda some: np.log(P[: len(some)]))
-    found.answered(past, texts, hashes_of(texts, b"salt"), y)
-    found.remember(hashes_of([*texts, *others], b"salt"), len(texts) + len(others))
+    found.answered(past, texts, hashes_of(texts, b"salt of 16 bytes"), y)
+    found.remember(hashes_of([*texts, *others], b"salt of 16 bytes"), len(texts) + len(others))
     return found.unseen(range(P.shape[1]))
 
 

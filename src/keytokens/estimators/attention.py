@@ -59,6 +59,7 @@ class Scoring(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What a classifier answers, from the scores (1 or K, n) that it gives in `_scores`."""
 
     classes_: NDArray[Any]
+    label_noise_: float = 0.0  # the share of labels that are taken for drawn by lot
 
     def _scores(self, X: Any) -> Float:
         raise NotImplementedError
@@ -70,11 +71,11 @@ class Scoring(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Float:
         """The probability of each class, (n, K)."""
-        return probabilities(self._scores(X)).T
+        return probabilities(self._scores(X), self.label_noise_).T
 
     def predict_log_proba(self, X: Any) -> Float:
         """The logarithm of each probability, (n, K): finite also where the probability itself rounds to 0."""
-        return log_probabilities(self._scores(X)).T
+        return log_probabilities(self._scores(X), self.label_noise_).T
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest probability; the first of them if several are equal."""

@@ -38,7 +38,12 @@ def read_together(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def explain_texts(
-    texts: Sequence[str], vocabulary: Vocabulary, theta: Parameters, classes: Sequence[Any], counts: str
+    texts: Sequence[str],
+    vocabulary: Vocabulary,
+    theta: Parameters,
+    classes: Sequence[Any],
+    counts: str,
+    noise: float = 0.0,
 ) -> list[Explanation]:
     """Read the texts as `predict` does and put what the model says of each token into one record a text."""
     from ..explain.documents import Documents
@@ -69,9 +74,10 @@ def explain_texts(
         sink_log_weight=theta.log_sink,
         sink_values=_by_class(theta.c[:, None])[:, 0],
         scores=_by_class(F).T,
-        probabilities=probabilities(F).T,
+        probabilities=probabilities(F, noise).T,
         classes=classes,
         counts=counts,
+        noise=noise,
     )
     place = sorted(range(len(texts)), key=order.__getitem__)
     return [Explanation(documents, k) for k in place]

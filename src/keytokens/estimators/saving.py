@@ -352,7 +352,8 @@ def _text_arrays(model: KeyTokenClassifier) -> dict[str, dict[str, Any]]:
 
 
 def _text_facts(model: KeyTokenClassifier) -> dict[str, Any]:
-    facts = {"tokens": len(model.vocabulary_), "dropped": model.dropped_, "about": model.about_}
+    facts: dict[str, Any] = {"tokens": len(model.vocabulary_), "dropped": model.dropped_, "about": model.about_}
+    facts |= {"label_noise": model.label_noise_}
     return facts if model.unseen_ is None else {**facts, "scores": model.unseen_.facts()}
 
 
@@ -380,7 +381,9 @@ def _text_model(record: dict[str, Any], options: dict[str, Any], classes: Any, r
     model._exact = Exact(model._present(), on_grid)
     if "scores" in record["files"]:
         model.unseen_ = Unseen.from_arrays(read("scores"), record["scores"], len(classes))
-    model.about_ = _about(record.get("about"))
+    model.about_, model.label_noise_ = _about(record.get("about")), float(record.get("label_noise", 0.0))
+    if not 0 <= model.label_noise_ < 1:
+        raise ValueError("label_noise must be from 0 to below 1")
     return model
 
 

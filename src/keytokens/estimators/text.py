@@ -177,14 +177,15 @@ class KeyTokenClassifier(Attention):
     def keep(self, unseen: Unseen) -> None:
         """Keep the answers of models that had not seen the texts, and calibrate the probabilities as they are.
 
-        All scores are multiplied by one number: no label changes, and no minimum set.
+        All scores are multiplied by one number, and all probabilities pulled a little towards their mean: no label
+        changes, and no minimum set.
         """
         scale = np.float32(unseen.scale)
         if scale != 1:
             for name in ("values_", "intercept_", "empty_"):
                 setattr(self, name, getattr(self, name) * scale)
             self._exact = Exact(self._present())
-        self.unseen_ = unseen
+        self.unseen_, self.label_noise_ = unseen, unseen.noise
 
     @property
     def calibrated_(self) -> bool:
@@ -247,7 +248,8 @@ class KeyTokenClassifier(Attention):
             words = found.vocabulary.sizes
             data = self._training_set(found.counts.blocks(), len(found.classes), found.y, weight, words)
             kept = None if folder is None else place
-            self._learn(data, found.classes, kept, vocabulary_=found.vocabulary, dropped_=found.dropped)
+            self._learn(data, found.classes, kept, vocabulary_=found.vocabulary, dropped_=found.dropped, about_=None)
+            self.unseen_, self.label_noise_ = None, 0.0
         return self
 
     def _scores(self, texts: Iterable[str]) -> Float:
@@ -276,7 +278,9 @@ class KeyTokenClassifier(Attention):
         return chain.from_iterable(map(self._explain, read_together(values)))
 
     def _explain(self, texts: list[str]) -> list[Explanation]:
-        return explain_texts(texts, self.vocabulary_, self._theta, self.classes_.tolist(), self.counts)
+        return explain_texts(
+            texts, self.vocabulary_, self._theta, self.classes_.tolist(), self.counts, self.label_noise_
+        )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_exact"):

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize
 
-from .evaluation import HELD_OUT, OUT_OF_FOLD, Answers, calibration
+from ..model.losses import noisy
+from .evaluation import HELD_OUT, OUT_OF_FOLD, Answers
 
 TOP = 10  # classes of a text whose probabilities are stored
 LEAST_LOG = -100.0  # of a probability that is stored
-_ENOUGH = 1_000  # answers from which on the bins of the calibration error tell more than noise
 _WIDTH = 0.5  # of the prior on the logarithm of a scale
-_MOST = 20_000  # answers that a scale is fitted to
-_AROUND = np.geomspace(2 / 3, 3 / 2, 15)  # times the scale of least log loss: what is tried then
+_NOISE = 0.02  # the mean of the prior on the noise
+_MOST = 10_000  # answers that a scale is fitted to
 
 Hashes = NDArray[np.uint64]
 Array = NDArray[Any]
@@ -37,7 +37,7 @@ def salt_of(first: str) -> bytes:
 
 def hashes_of(texts: Sequence[str], salt: bytes) -> Hashes:
     """A number of 64 bits for each text."""
-    digests = b"".join(hashlib.blake2b(_bytes(text), digest_size=8, key=salt).digest() for text in texts)
+    digests = b"".join(hashlib.blake2b(_bytes(text), digest_size=8, salt=salt).digest() for text in texts)
     return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
@@ -72,6 +72,8 @@ class Unseen:
     n_classes : int
     scale : float
         By which all scores were multiplied to calibrate the probabilities.
+    noise : float
+        The share of labels that are taken for drawn by lot, from the same calibration.
     texts : tuple of str
         The texts of the rows, if they were kept.
     """
@@ -88,6 +90,7 @@ class Unseen:
     n_texts: int
     n_classes: int
     scale: float = 1.0
+    noise: float = 0.0
     texts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -122,17 +125,23 @@ class Unseen:
     def answers(self, rows: Array, truth: Array) -> Answers:
         """What is stored of these rows, calibrated, beside the numbers of the true classes."""
         logs, rest, top = self.logs[rows] * self.scale, self._rest[rows] * self.scale, self.top[rows]
-        total = np.logaddexp.reduce(logs, axis=1)
-        if self._left:
-            total = np.logaddexp(total, np.log(self._left) + rest)
-        P, p_rest = np.exp(logs - total[:, None]), np.exp(rest - total)
+        total = self._total(logs, rest)
+        P, p_rest, p_given = (
+            noisy(np.exp(found), self.noise, self.n_classes)
+            for found in (logs - total[:, None], rest - total, self.given_log[rows] * self.scale - total)
+        )
         stored = truth[:, None] == top
-        p_given = np.where(truth == self.given[rows], np.exp(self.given_log[rows] * self.scale - total), p_rest)
+        p_given = np.where(truth == self.given[rows], p_given, p_rest)
         p_given = np.where(stored.any(axis=1), (P * stored).sum(axis=1), p_given)
         p_given[(truth < 0) | (truth >= self.n_classes)] = np.nan
         squares = (P * P).sum(axis=1) + self._left * p_rest * p_rest
         second = (P * (top == 1)).sum(axis=1)
         return Answers(truth, top[:, 0].astype(np.int32), P[:, 0], p_given, squares, second)
+
+    def _total(self, logs: Array, rest: Array) -> Array:
+        """(n,) the logarithm of the sum over all classes."""
+        top = logs.max(axis=1)
+        return top + np.log(np.exp(logs - top[:, None]).sum(axis=1) + self._left * np.exp(rest - top))
 
     @property
     def _left(self) -> int:
@@ -146,26 +155,27 @@ class Unseen:
         return np.log(np.maximum(left, np.exp(LEAST_LOG)))
 
     def calibrated(self) -> Unseen:
-        """With the scale of least calibration error or, where answers are few, of least log loss.
+        """With the scale and the noise of least log loss.
 
-        A scale multiplies all scores: no label changes, and no minimum set.
+        A scale multiplies all scores, and noise pulls all probabilities towards their mean: both leave every label and
+        every minimum set as they are. The priors say that a scale near 1 and little noise are likely; without them the
+        loss would know no end where all answers are right.
         """
-        some = np.arange(0, len(self), max(1, len(self) // _MOST))
-
-        def scaled(scale: float) -> Answers:
-            return replace(self, scale=scale).answers(some, self.given[some])
-
-        def log_loss(log_scale: float) -> float:
-            """Summed, with a prior on the scale: where all answers are right the loss alone would know no end."""
-            loss = -np.log(np.maximum(scaled(np.exp(log_scale)).p_given, 1e-300)).sum()
-            return float(loss + (log_scale / _WIDTH) ** 2 / 2)
-
-        if not len(some):
+        if not len(self):
             return self
-        best = float(np.exp(minimize_scalar(log_loss, bounds=(-3, 3), method="bounded").x))
-        if len(some) >= _ENOUGH:
-            best = min((best * _AROUND).tolist(), key=lambda scale: calibration(scaled(scale))[1])
-        return replace(self, scale=best)
+        some = slice(None, None, max(1, len(self) // _MOST))
+        logs, rest, given = (found[some].astype(np.float64) for found in (self.logs, self._rest, self.given_log))
+
+        def cost(x: Array) -> float:
+            scale, noise = float(np.exp(x[0])), float(x[1])
+            if not 0 <= noise < 1:
+                return np.inf
+            p = noisy(np.exp(scale * given - self._total(scale * logs, scale * rest)), noise, self.n_classes)
+            return float(x[0] ** 2 / (2 * _WIDTH**2) + noise / _NOISE - np.log(np.maximum(p, 1e-300)).sum())
+
+        start: Any = {"initial_simplex": [[0, 0.005], [0.3, 0.005], [0, 0.02]], "xatol": 1e-3, "fatol": 1e-2}
+        best = minimize(cost, [0.0, 0.005], method="Nelder-Mead", options=start).x
+        return replace(self, scale=float(np.exp(best[0])), noise=float(best[1]))
 
     def without_hashes(self) -> Unseen:
         """So that nobody can test whether a text was in the training; the scores stay, texts are not recognised."""
@@ -216,6 +226,7 @@ class Unseen:
             "share": self.share,
             "texts": self.n_texts,
             "scale": self.scale,
+            "noise": self.noise,
         }
 
     @classmethod
@@ -234,6 +245,7 @@ class Unseen:
             and all(np.isfinite(x).all() and x.max(initial=0) <= 1e-6 for x in (logs, arrays["given_log"]))
             and 0 < facts["share"] <= 1
             and 0 < facts["scale"] < np.inf
+            and 0 <= facts["noise"] < 1
             and type(facts["texts"]) is int
         )
         if not fits:
@@ -246,5 +258,5 @@ class Unseen:
             texts = tuple(whole[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends]))
         rows: dict[str, Any] = {name: array for name, array in arrays.items() if not name.startswith("text")}
         known = {"kind": facts["kind"], "salt": bytes.fromhex(facts["salt"]), "share": float(facts["share"])}
-        rows |= {**known, "n_texts": facts["texts"], "scale": float(facts["scale"])}
+        rows |= {**known, "n_texts": facts["texts"], "scale": float(facts["scale"]), "noise": float(facts["noise"])}
         return cls(**rows, n_classes=n_classes, texts=texts)

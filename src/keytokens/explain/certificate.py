@@ -106,7 +106,12 @@ class Proof:
         """Least and greatest probability of the label, whatever is deleted outside the sufficient set."""
         if self._proved is None:
             return None
-        return proofs.probability_range(proofs.range_keeping(self._proved, self.kept.indices))
+        return self._chances(proofs.range_keeping(self._proved, self.kept.indices))
+
+    def _chances(self, margins: Any) -> tuple[float, float]:
+        """The range of the probability, from ranges of margins."""
+        low, high = map(self.prediction.chance, proofs.probability_range(margins))
+        return low, high
 
     @functools.cached_property
     def at_least(self) -> float | None:
@@ -117,7 +122,7 @@ class Proof:
             margins = ranges.least_keeping(self._proved, self.kept.indices)
         else:
             return None
-        return min(ranges.probability_of(margins), self.prediction.probability)
+        return min(self.prediction.chance(ranges.probability_of(margins)), self.prediction.probability)
 
     @functools.cached_property
     def deleting(self) -> dict[int, tuple[float, float]]:
@@ -125,7 +130,7 @@ class Proof:
         if self._proved is None:
             return {}
         ends = proofs.ranges_deleting(self._proved, DELETIONS)
-        return {m: proofs.probability_range(both) for m, both in zip(DELETIONS, ends, strict=True)}
+        return {m: self._chances(both) for m, both in zip(DELETIONS, ends, strict=True)}
 
     @functools.cached_property
     def _drop(self) -> ranges.Drop | None:
@@ -156,8 +161,10 @@ class Proof:
         if self.gone.status == "none":
             return None
         if self.margins is not None:
-            return ranges.probability_of(self.margins[1:])
-        return None if self._proved is None else ranges.probability_without(self._proved, self.gone.indices)
+            return self.prediction.chance(ranges.probability_of(self.margins[1:]))
+        if self._proved is None:
+            return None
+        return self.prediction.chance(ranges.probability_without(self._proved, self.gone.indices))
 
     @property
     def tight(self) -> bool:

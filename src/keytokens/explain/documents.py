@@ -93,6 +93,8 @@ class Documents:
     classes : sequence
     counts : str
         The name of the weighting.
+    noise : float
+        The share of labels that the probabilities take for drawn by lot.
     """
 
     texts: Sequence[str]
@@ -113,6 +115,7 @@ class Documents:
     probabilities: NDArray[Any]
     classes: Sequence[Any]
     counts: str
+    noise: float = 0.0
 
     # ---- one text
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import proof as proofs
 from ..base.files import write_whole
+from ..model.losses import noisy
 from ..proof.tokens import NOTHING, ProvedSet
 from ..proof.votes import Votes
 
@@ -108,13 +109,25 @@ class Prediction(NamedTuple):
     label: Any
     probability: float  # of the label
     logit: float  # the score of the class that is explained
+    noise: float = 0.0  # the share of labels that the probabilities take for drawn by lot
 
     @classmethod
-    def of(cls, scores: NDArray[Any], probabilities: NDArray[Any], classes: Sequence[Any], winner: int) -> Prediction:
+    def of(
+        cls,
+        scores: NDArray[Any],
+        probabilities: NDArray[Any],
+        classes: Sequence[Any],
+        winner: int,
+        noise: float = 0.0,
+    ) -> Prediction:
         """Made from what the model computes; classes are plain data."""
         explained = 1 if len(classes) == 2 else winner
         numbers = float(probabilities[winner]), float(scores[explained])
-        return cls(scores, probabilities, classes, winner, explained, classes[winner], *numbers)
+        return cls(scores, probabilities, classes, winner, explained, classes[winner], *numbers, noise)
+
+    def chance(self, p: float) -> float:
+        """A probability of the label, from the scores of whatever is left of the input, as the model would say it."""
+        return float(noisy(p, self.noise, len(self.classes)))
 
     def name(self, index: int | None) -> Any:
         """The label of a class; None for none."""

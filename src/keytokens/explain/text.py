@@ -120,7 +120,7 @@ class Explanation(Explained):
     def prediction(self) -> Prediction:
         documents, text = self.documents, self.index
         numbers = documents.scores[text], documents.probabilities[text]
-        return Prediction.of(*numbers, documents.classes, documents.winners[text])
+        return Prediction.of(*numbers, documents.classes, documents.winners[text], documents.noise)
 
     @property
     def text(self) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,12 @@ def loss_for(n_classes: int) -> Loss:
     return Logistic() if n_classes == 2 else CrossEntropy()
 
 
-def probabilities(F: Float) -> Float:
+def noisy(p: Any, noise: float, n_classes: int) -> Any:
+    """A probability where a share of the labels is drawn by lot: increasing in p, so no order and no proof changes."""
+    return (1 - noise) * p + noise / n_classes if noise else p
+
+
+def probabilities(F: Float, noise: float = 0.0) -> Float:
     """Probability of each class from the scores, (K, n); for one row of logits, of the two classes.
 
     >>> probabilities(np.array([[0.0]])).tolist()
@@ -72,15 +77,17 @@ def probabilities(F: Float) -> Float:
         F = np.concatenate([np.zeros_like(F), F])
     with np.errstate(over="ignore"):  # of scores as far apart as floats go: the lesser one is impossible
         E = np.exp(F - F.max(axis=0))
-    return E / E.sum(axis=0)
+    return np.asarray(noisy(E / E.sum(axis=0), noise, len(F)))
 
 
-def log_probabilities(F: Float) -> Float:
+def log_probabilities(F: Float, noise: float = 0.0) -> Float:
     """The logarithm of `probabilities`, to the last digits: finite where they round to 0, not 0 where they round to 1.
 
     >>> log_probabilities(np.array([[800.0]])).tolist()
     [[-800.0], [0.0]]
     """
+    if noise:
+        return np.log(probabilities(F, noise))
     if len(F) == 1:
         F = np.concatenate([np.zeros_like(F), F])
     with np.errstate(over="ignore"):
