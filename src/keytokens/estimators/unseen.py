@@ -24,6 +24,7 @@ TOP = 10  # classes of a text whose probabilities are stored
 LEAST_LOG = -100.0  # of a probability that is stored
 _WIDTH = 0.5  # of the prior on the logarithm of a scale
 _NOISE = 0.02  # the mean of the prior on the noise
+_LEAST_NOISE = 1e-4  # less is none
 _MOST = 10_000  # answers that a scale is fitted to
 
 Hashes = NDArray[np.uint64]
@@ -175,7 +176,8 @@ class Unseen:
 
         start: Any = {"initial_simplex": [[0, 0.005], [0.3, 0.005], [0, 0.02]], "xatol": 1e-3, "fatol": 1e-2}
         best = minimize(cost, [0.0, 0.005], method="Nelder-Mead", options=start).x
-        return replace(self, scale=float(np.exp(best[0])), noise=float(best[1]))
+        noise = float(best[1]) if best[1] > _LEAST_NOISE else 0.0
+        return replace(self, scale=float(np.exp(best[0])), noise=noise)
 
     def without_hashes(self) -> Unseen:
         """So that nobody can test whether a text was in the training; the scores stay, texts are not recognised."""
