@@ -40,17 +40,19 @@ class Parts:
         self.folds, self.share = folds, share
         self.n = folds or int(share > 0)
         self._seed = np.uint64(seed)
-        self._dealt: dict[Any, int] = {}  # how many texts of each class were dealt in turn
+        self._next: dict[Any, int] = {}  # of each class: its number, and one more for each text dealt in turn
+        self._left: dict[Any, int] = {}  # how many of its texts are still to be dealt in turn
         self._turn: dict[int, int] = {}  # the parts of these texts, by their hashes
 
     def of(self, hashes: Hashes, labels: Sequence[Any]) -> NDArray[np.int64]:
         """The part of each text, given its hash and its label."""
         for name, label in zip(hashes.tolist(), labels, strict=True):
-            dealt = self._dealt.setdefault(label, 0)
-            if dealt < max(self.folds, 1) and name not in self._turn:
-                number = list(self._dealt).index(label)
-                self._turn[name] = (number + dealt) % self.folds if self.folds else -1
-                self._dealt[label] += 1
+            if label not in self._next:
+                self._next[label], self._left[label] = len(self._next), max(self.folds, 1)
+            if self._left[label] and name not in self._turn:
+                self._turn[name] = self._next[label] % self.folds if self.folds else -1
+                self._next[label] += 1
+                self._left[label] -= 1
         mixed = (hashes ^ self._seed) * np.uint64(0x9E3779B97F4A7C15)
         uniform = (mixed ^ (mixed >> np.uint64(32))) * 2.0**-64
         parts = (uniform * self.folds).astype(np.int64) if self.folds else np.where(uniform < self.share, 0, -1)

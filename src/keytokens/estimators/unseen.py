@@ -249,6 +249,7 @@ class Unseen:
             and 0 < facts["scale"] < np.inf
             and 0 <= facts["noise"] < 1
             and type(facts["texts"]) is int
+            and len(facts["salt"]) == 32
         )
         if not fits:
             raise ValueError("the scores have the wrong shape, type or range")
