@@ -1,19 +1,20 @@
 // The page: reads its data, shows one view at a time, and offers the model to the console as `keytokens`.
 
-import { DocumentsView, documentsOf } from "./documents.js";
-import { announce, h, replace } from "./dom.js";
+import { readAddress } from "./address.js";
+import { announce } from "./dom.js";
+import { ErrorsView, documentsOf } from "./errors.js";
 import { Explanation } from "./explain.js";
 import { Model } from "./model.js";
-import { showOverview } from "./overview.js";
 import { sourceOf } from "./source.js";
+import { SummaryView } from "./summary.js";
 import { TryView } from "./tryit.js";
 import { VocabularyView } from "./vocabulary.js";
 import { weightingOf } from "./weighting.js";
 import { MASK, readWords } from "./words.js";
 
-const VIEWS = ["overview", "vocabulary", "documents", "try"];
+const VIEWS = { summary: SummaryView, errors: ErrorsView, words: VocabularyView, try: TryView };
 const THEMES = { auto: "Theme: as the system", light: "Theme: light", dark: "Theme: dark" };
-const page = { views: {} };
+const page = { views: {}, open };
 
 async function start() {
   const load = sourceOf(document);
@@ -32,63 +33,40 @@ async function start() {
 
 /** What tests and curious people use from the console. */
 function publicFace() {
-  const { model, overview, documents, views } = page;
   return {
-    model,
-    overview,
-    documents,
-    views,
-    explain: (text, hidden = null) => new Explanation(model, text, hidden && new Set(hidden)),
+    ...page,
+    explain: (text, hidden = null) => new Explanation(page.model, text, hidden && new Set(hidden)),
     weightingOf,
-    words: (text) => readWords(text, model.table).map(({ form }) => form ?? MASK),
+    words: (text) => readWords(text, page.model.table).map(({ form }) => form ?? MASK),
   };
 }
 
-const makers = {
-  overview: (room) => showOverview(room, page.overview, page.model),
-  vocabulary: (room) =>
-    new VocabularyView(room, page.model, page.documents, (one) => {
-      location.hash = "documents";
-      show("documents", true);
-      page.views.documents.reveal(one);
-    }),
-  documents: (room) => {
-    if (page.documents) return new DocumentsView(room, page.model, page.documents, tryText);
-    replace(room, h("h2", null, "Documents"), h("p", null, "No texts were given."));
-    return null;
-  },
-  try: (room) => new TryView(room, page.model, sample()),
-};
-
-function sample() {
-  const short = page.documents?.rows.find(({ text }) => text.length > 40 && text.length < 700);
-  return short ? short.text : "";
-}
-
-function tryText(text) {
-  location.hash = "try";
-  show("try", true);
-  page.views.try.set(text);
+/** Opens a view on something that an address may be too short for. */
+function open(view, state) {
+  history.pushState(null, "", `#${view}`);
+  show(view, state, true);
 }
 
 function route(moveFocus) {
-  const wanted = location.hash.slice(1);
-  show(VIEWS.includes(wanted) ? wanted : page.shown || VIEWS[0], moveFocus);
+  const { view, state } = readAddress(location.hash);
+  if (view in VIEWS) show(view, state, moveFocus);
+  else if (!page.shown) show("summary", {}, false);
 }
 
 /** A view is made when it is first shown. */
-function show(name, moveFocus) {
-  for (const other of VIEWS) {
+function show(name, state, moveFocus) {
+  for (const other of Object.keys(VIEWS)) {
     document.getElementById(`view-${other}`).hidden = other !== name;
-    const link = document.querySelector(`nav a[href="#${other}"]`);
+    const link = document.querySelector(`nav a[data-view="${other}"]`);
     if (other === name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   const room = document.getElementById(`view-${name}`);
-  if (!(name in page.views)) page.views[name] = makers[name](room);
+  page.views[name] ??= new VIEWS[name](room, page);
+  page.views[name].show(state);
   if (moveFocus && page.shown !== name) {
-    room.querySelector("h2").tabIndex = -1;
-    room.querySelector("h2").focus({ preventScroll: true });
+    room.querySelector("h1").tabIndex = -1;
+    room.querySelector("h1").focus({ preventScroll: true });
     scrollTo(0, 0);
   }
   page.shown = name;
@@ -99,12 +77,14 @@ function switchTheme(event) {
   const root = document.documentElement;
   const next = names[(names.indexOf(root.dataset.theme || "auto") + 1) % names.length];
   root.dataset.theme = next;
-  event.currentTarget.textContent = THEMES[next];
-  page.views.vocabulary?.map.redraw();
+  event.currentTarget.setAttribute("aria-label", THEMES[next]);
+  event.currentTarget.title = THEMES[next];
+  announce(THEMES[next]);
+  page.views.words?.map.redraw();
 }
 
 document.getElementById("theme").addEventListener("click", switchTheme);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.views.vocabulary?.map.redraw());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.views.words?.map.redraw());
 start().catch((error) => {
   const loading = document.getElementById("loading");
   const old =

@@ -1,34 +1,28 @@
 // Charts as SVG, drawn as wide as their room; each has its numbers as a table beside it.
 
-import { h, replace, svg, tableOf } from "./dom.js";
+import { folded, h, replace, svg, tableOf } from "./dom.js";
 
-const HEIGHT = 230;
+const HEIGHT = 260;
 const LEFT = 64;
 const RIGHT = 12;
 const TOP = 10;
 const BOTTOM = 40;
 
 /** A figure that is drawn anew whenever its room changes. draw(frame) gives shapes. */
-export function chart({ title, says, label, draw, table }) {
+export function chart({ title, says, label, role = "img", draw, table }) {
   const room = h("div", { class: "chart" });
   const redraw = () => {
-    const width = Math.max(260, Math.floor(room.clientWidth));
-    const frame = frameOf(width);
+    const width = Math.max(240, Math.floor(room.clientWidth));
     const viewBox = `0 0 ${width} ${HEIGHT}`;
-    replace(room, svg("svg", { role: "img", "aria-label": label, viewBox, width, height: HEIGHT }, draw(frame)));
+    replace(room, svg("svg", { role, "aria-label": label, viewBox, width, height: HEIGHT }, draw(frameOf(width))));
   };
   new ResizeObserver(redraw).observe(room);
   return h(
     "figure",
-    { class: "card" },
-    h("figcaption", null, h("h3", null, title), h("p", { class: "soft" }, says)),
+    null,
+    h("figcaption", null, h("h2", null, title), h("p", { class: "sub" }, says)),
     room,
-    h(
-      "details",
-      null,
-      h("summary", null, "The numbers"),
-      h("div", { class: "scroll" }, tableOf(null, table.head, table.rows)),
-    ),
+    folded(table.name, () => tableOf(table.head, table.rows)),
   );
 }
 

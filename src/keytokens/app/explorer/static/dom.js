@@ -32,27 +32,52 @@ export function foreign(text, attributes) {
   return h("bdi", { lang: "", ...attributes }, text);
 }
 
-/** A table: head of names, rows of cells (strings or elements); the first column is text, the others numbers. */
-export function tableOf(caption, head, rows) {
-  const cell = (tag, scope) => (content, i) => h(tag, { class: i ? "num" : null, scope }, content);
+/** A table of a head of names and rows of cells (strings or elements); on a narrow screen each row is a card. */
+export function tableOf(head, rows, name = "") {
   return h(
     "table",
-    null,
-    caption ? h("caption", null, caption) : null,
-    h("thead", null, h("tr", null, head.map(cell("th", "col")))),
-    h(
-      "tbody",
-      null,
-      rows.map((row) => h("tr", null, row.map(cell("td")))),
-    ),
+    { class: `cards ${name}` },
+    h("thead", null, h("tr", null, head.map((title, i) => h("th", { class: i ? "num" : null, scope: "col" }, title)))),
+    h("tbody", null, rows.map((row) => h("tr", null, row.map((content, i) => cellOf(content, head[i], i))))),
   );
 }
 
-/** A bar of a share of its room, as a picture beside the number that says the same. */
-export function bar(share, side) {
-  const width = 100 * Math.min(1, Math.max(0, share));
+function cellOf(content, title, i) {
+  return i ? h("td", { class: "num", "data-name": title }, content) : h("th", { scope: "row" }, content);
+}
+
+/** A room whose contents may be wider or higher than itself: it scrolls, also by keyboard. */
+export function scrolling(label, ...children) {
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, children);
+}
+
+/** A part that is computed when it is open. */
+export function folded(title, make) {
+  const body = h("div");
+  const element = h("details", { toggle: () => element.renew() }, h("summary", null, title), body);
+  element.renew = () => {
+    if (element.open) replace(body, make());
+  };
+  return element;
+}
+
+/** A choice among [[value, text], ...]. */
+export function choice(label, options, change) {
+  const select = h("select", { change }, options.map(([value, text]) => h("option", { value }, text)));
+  return { select, element: h("label", null, label, select) };
+}
+
+/** A bar of a share of its room, as a picture beside the number that says the same; `was` frames what it was. */
+export function bar(share, side, was = null) {
+  const width = (part) => (100 * Math.min(1, Math.max(0, part))).toFixed(2);
   const room = { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" };
-  return svg("svg", room, svg("rect", { class: `fill-${side}`, width: width.toFixed(2), height: 8 }));
+  return svg(
+    "svg",
+    room,
+    svg("rect", { class: "track", width: 100, height: 8 }),
+    svg("rect", { class: `fill-${side}`, width: width(share), height: 8 }),
+    was === null ? null : svg("rect", { class: "was", width: width(was), height: 8 }),
+  );
 }
 
 /** Says something to a screen reader. */

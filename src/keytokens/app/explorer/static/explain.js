@@ -1,7 +1,7 @@
 // Why one text gets its label: the record that the views show, with the same fields and the same sentence as
 // keytokens/explain. Everything but the words and the probability is computed when it is first asked for.
 
-import { fixed } from "./numbers.js";
+import { argmax, fixed } from "./numbers.js";
 import { Phrase } from "./proof/phrase.js";
 import { extremesKeeping, probabilityOf, probabilityWithout, rangesDeleting } from "./proof/ranges.js";
 import { NOTHING, flipTokens, sufficientTokens } from "./proof/tokens.js";
@@ -69,6 +69,25 @@ export class Explanation {
   /** The sink's own contribution. */
   get sink() {
     return this.attention[this.attention.length - 1] * this.model.intercepts()[this.explained];
+  }
+
+  /** The class that the label is set against: where the flip set leads, else the runner-up. */
+  get rival() {
+    return this.#once("rival", () => {
+      const others = this.probabilities.map((p, k) => (k === this.label ? -1 : p));
+      return this.flip.labelAfter ?? argmax(others);
+    });
+  }
+
+  /** Per token, its contribution to a class minus that to a rival; with `lean` they add up to the lead. */
+  against(rival, label = this.label) {
+    return this.values[label].map((v, t) => this.attention[t] * (v - this.values[rival][t]));
+  }
+
+  /** The lead of a class over a rival that no word brings: how common the classes are. */
+  lean(rival, label = this.label) {
+    const own = this.model.intercepts();
+    return this.attention[this.attention.length - 1] * (own[label] - own[rival]);
   }
 
   /** Every occurrence of a known token, in text order. */

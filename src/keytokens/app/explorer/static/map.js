@@ -10,7 +10,9 @@ const LOW_EDGE = 34;
 const EDGE = 8;
 const REACH = 14; // pixels from the pointer within which a token is found
 const LABELS = 60; // names written at most
-const HUES = ["n-solid", "p-solid", "c3", "c4", "c5", "c6", "c7", "c8"];
+const HUES = ["n-solid", "p-solid", "c3", "c4", "c5", "c6", "c7", "c8", "p-solid"];
+const PLAIN = 7; // the sign of every class where there are more than six
+const FOCUSED = 8;
 
 /** The shape of a class, around (x, y): nothing is said by colour alone. */
 const SHAPES = [
@@ -27,6 +29,7 @@ const SHAPES = [
     path.rect(x - r, y - r / 2.5, 2 * r, r / 1.25);
     path.rect(x - r / 2.5, y - r, r / 1.25, 2 * r);
   },
+  (path, x, y, r) => polygon(path, x, y, r * 1.2, 6, 0),
   (path, x, y, r) => polygon(path, x, y, r * 1.2, 6, 0),
 ];
 export const SHAPE_SIGNS = ["▲", "■", "◆", "▼", "●", "⬟", "✚", "⬢"];
@@ -47,9 +50,10 @@ function polygon(path, x, y, r, corners, turn) {
 }
 
 export class TokenMap {
-  /** points: {x, y, kind: arrays over the tokens, order: most important first, root: x is a root}. */
-  constructor({ points, name, nameX, onHover, onPick }) {
-    Object.assign(this, { points, name, nameX, onHover, onPick });
+  /** points: {x, y, kind: arrays over the tokens, order: most important first, root: x is a root}; signs: of classes. */
+  constructor({ points, signs, name, nameX, onHover, onPick }) {
+    Object.assign(this, { points, signs, name, nameX, onHover, onPick });
+    this.focus = -1; // the class in colour, where classes have no signs of their own
     this.shown = null; // a Uint8Array of the tokens to draw, or null for all
     this.picked = -1;
     this.hovered = -1;
@@ -165,7 +169,7 @@ export class TokenMap {
     pen.save();
     pen.translate(11, EDGE + this.room.up / 2);
     pen.rotate(-Math.PI / 2);
-    pen.fillText("attention a", 0, 0);
+    pen.fillText("attention", 0, 0);
     pen.restore();
   }
 
@@ -180,14 +184,16 @@ export class TokenMap {
     const inSight = [];
     const zoom = (this.whole.right - this.whole.left) / (view.right - view.left);
     const size = Math.min(5, 1.4 + 0.55 * Math.log2(Math.max(1, zoom)) + (order.length < 3000 ? 1.2 : 0));
-    const stamps = SHAPES.map((_, shape) => this.#stamp(shape, Math.round(4 * size * scale) / 4));
+    const r = Math.round(4 * size * scale) / 4;
+    const stamps = this.signs?.map((sign) => this.#stamp(sign, r));
+    const [plain, focused] = [this.#stamp(PLAIN, r), this.#stamp(FOCUSED, r)];
     const sheet = new ImageData(this.canvas.width, this.canvas.height);
     const pixels = new Uint32Array(sheet.data.buffer);
     for (let i = order.length - 1; i >= 0; i--) {
       const s = order[i];
       if (shown && !shown[s]) continue;
       if (x[s] < view.left || x[s] > view.right || y[s] < view.low || y[s] > view.high) continue;
-      stampAt(pixels, sheet, stamps[kind[s] % SHAPES.length], place.x(x[s]) * scale, place.y(y[s]) * scale);
+      stampAt(pixels, sheet, stamps ? stamps[kind[s]] : kind[s] === this.focus ? focused : plain, place.x(x[s]) * scale, place.y(y[s]) * scale);
       inSight.push(s);
     }
     this.sheet.width = sheet.width;

@@ -2,27 +2,22 @@
 
 export const LEVELS = 8; // shades of each side
 
-/** {word, gap}: per word (gap: what stands before it) ink per character, and whether it is in one of the two sets. */
-export function marksOf(e) {
+/**
+ * {word, gap}: per word (gap: what stands before it) ink per character for `label` against `rival`, and whether it is
+ * in one of the two sets of words: `kept` fixes the label, without `gone` it changes.
+ */
+export function marksOf(e, { label, rival, kept = [], gone = [] }) {
   const n = e.words.length;
-  const made = () => ({
-    ink: new Float64Array(n),
-    known: new Uint8Array(n),
-    kept: new Uint8Array(n),
-    gone: new Uint8Array(n),
-  });
-  const marks = { word: made(), gap: made(), most: 0 };
-  const kept = new Set(e.sufficient.indices);
-  const gone = new Set(e.flip.indices);
-  const { first, size, token } = e.read;
+  const made = () => ({ ink: new Float64Array(n), known: new Uint8Array(n), kept: setOf(n, kept), gone: setOf(n, gone) });
+  const marks = { word: made(), gap: { ...made(), kept: new Uint8Array(n), gone: new Uint8Array(n) }, most: 0 };
+  const { first, size, token, occurrences } = e.read;
+  const lead = e.against(rival, label);
   e.uses.forEach((use, o) => {
-    const ink = use.contribution / (use.end - use.start);
+    const ink = lead[token[o]] / occurrences[token[o]] / (use.end - use.start);
     for (let i = first[o]; i < first[o] + size[o]; i++) {
       for (const part of i > first[o] ? [marks.word, marks.gap] : [marks.word]) {
         part.ink[i] += ink;
         part.known[i] = 1;
-        if (kept.has(token[o])) part.kept[i] = 1;
-        if (gone.has(token[o])) part.gone[i] = 1;
       }
     }
   });
@@ -31,9 +26,15 @@ export function marksOf(e) {
   return marks;
 }
 
+function setOf(n, places) {
+  const flags = new Uint8Array(n);
+  for (const i of places) flags[i] = 1;
+  return flags;
+}
+
 /** The shade of one word or gap, 0 for none. */
 export function levelOf(part, i, most) {
-  return most > 0 ? Math.round((LEVELS * Math.abs(part.ink[i])) / most) : 0;
+  return most > 0 ? Math.min(LEVELS, Math.round((LEVELS * Math.abs(part.ink[i])) / most)) : 0;
 }
 
 /** The classes of one word or gap. */

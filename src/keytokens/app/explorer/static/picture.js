@@ -1,8 +1,8 @@
 // One explanation as a picture: the same shapes as SVG or PNG, or as a page that stands alone. Nothing is loaded.
 
-import { download } from "./dom.js";
-import { chance, clean, oneLine, signed } from "./format.js";
-import { LEVELS, levelOf, marksOf } from "./marks.js";
+import { download, h } from "./dom.js";
+import { broken, clean, oneLine, percent } from "./format.js";
+import { LEVELS, levelOf } from "./marks.js";
 
 const WIDTH = 760;
 const MARGIN = 28;
@@ -16,28 +16,23 @@ const SIDES = { p: "38,109,235", n: "238,119,8" };
 const MOST_LINES = 400; // of text in a picture; the rest is counted
 
 /** {width, height, shapes, title}: rectangles, lines and texts, placed; words of the Set `hidden` are struck out. */
-export function pictureOf(e, hidden) {
+export function pictureOf(e, hidden, marks, { label, rival }) {
   const pen = new Pen();
   const name = oneLine(e.model.classes[e.label].name);
-  pen.paragraph(name, { size: 28, weight: 700 });
-  pen.paragraph(`probability ${chance(e.probability)} · logit ${signed(e.logit)}`, { size: 14, fill: SOFT });
+  pen.paragraph(`${name} ${percent(e.probability)}`, { size: 28, weight: 700 });
   pen.space(8);
   pen.paragraph(clean(e.sentence), { size: 15 });
   pen.space(12);
-  markedText(pen, e, hidden || new Set());
+  markedText(pen, e, hidden, marks);
   pen.space(14);
-  const { two, classes } = e.model;
-  const short = (k) => oneLine(classes[k].name, 30);
-  const says = two ? [`for ${short(1)}`, `for ${short(0)}`] : [`for ${short(e.label)}`, `against ${short(e.label)}`];
-  pen.paragraph(
-    `blue, upright: ${says[0]} · orange, slanted: ${says[1]} · solid line: sufficient set · dotted line: flip set`,
-    { size: 12, fill: SOFT },
-  );
+  const [own, other] = [label, rival].map((k) => oneLine(e.model.classes[k].name, 30));
+  const says = [`blue, upright: for ${own}`, `orange, slanted: for ${other}`, "line: keep these and it stays"];
+  pen.paragraph([...says, "dots: mask these and it changes"].join(" · "), { size: 12, fill: SOFT });
   return {
     width: WIDTH,
     height: Math.ceil(pen.y + MARGIN / 2),
     shapes: pen.shapes,
-    title: `${name} (${chance(e.probability)})`,
+    title: `${name} (${percent(e.probability)})`,
   };
 }
 
@@ -91,8 +86,7 @@ class Pen {
   }
 }
 
-function markedText(pen, e, hidden) {
-  const marks = marksOf(e);
+function markedText(pen, e, hidden, marks) {
   const look = { size: SIZE };
   const blank = pen.measure(" ", look);
   const text = clean(e.text);
@@ -150,7 +144,7 @@ function markedText(pen, e, hidden) {
 /** What stands between two words: line ends, blanks and punctuation. */
 function gapLines(gap, newLine, put, space) {
   let ends = 0;
-  for (const piece of gap.slice(0, 2000).split(/(\s+)/)) {
+  for (const piece of broken(gap.slice(0, 2000)).split(/(\s+)/)) {
     if (piece.includes("\n")) {
       if (ends++ < 2) newLine();
     } else if (piece.trim() === "") {
@@ -245,4 +239,21 @@ export function saveSvg(picture) {
 
 export function savePng(picture) {
   canvasOf(picture).toBlob((blob) => download("explanation.png", "image/png", blob), "image/png");
+}
+
+/** What stands alone: the style is that of this page, and so is its hash in the policy. */
+export function pageOf(title, content) {
+  const style = document.querySelector("style").textContent;
+  const given = document.querySelector('meta[http-equiv="Content-Security-Policy"]').content;
+  const policy = `default-src 'none'; ${given.match(/style-src [^;]*/)[0]}; base-uri 'none'; form-action 'none'`;
+  const page = document.implementation.createHTMLDocument(title);
+  page.documentElement.lang = "en";
+  page.head.prepend(
+    h("meta", { charset: "utf-8" }),
+    h("meta", { "http-equiv": "Content-Security-Policy", content: policy }),
+    h("meta", { name: "viewport", content: "width=device-width, initial-scale=1" }),
+    h("style", null, style),
+  );
+  page.body.append(h("main", null, content));
+  return `<!DOCTYPE html>\n${page.documentElement.outerHTML}\n`;
 }

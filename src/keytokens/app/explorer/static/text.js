@@ -2,21 +2,21 @@
 // and of a short one only what has changed is drawn anew.
 
 import { h, replace } from "./dom.js";
-import { clean } from "./format.js";
-import { markClasses, marksOf } from "./marks.js";
+import { broken, clean } from "./format.js";
+import { markClasses } from "./marks.js";
 
 const BLOCK = 400; // words; a text of more than three blocks is cut into blocks
 const LONG_WORD = 2000; // characters of one word or gap that are drawn; the rest is counted
 
 export class TextView {
-  /** onInspect(word number); onWord(word number), if words can be switched off. */
-  constructor({ label, onInspect, onWord = null }) {
+  /** onInspect(word number); onWord(word number) when one is pressed. */
+  constructor({ label, onInspect, onWord }) {
     this.onInspect = onInspect;
     this.onWord = onWord;
     this.active = 0;
     this.blocks = [];
     this.element = h("div", {
-      class: "text",
+      class: "text pressable",
       dir: "auto",
       lang: "",
       role: "group",
@@ -26,18 +26,17 @@ export class TextView {
       mouseover: (event) => this.#pointed(event),
       focusin: (event) => this.#pointed(event),
     });
-    this.element.classList.toggle("pressable", onWord !== null);
     this.watcher = new IntersectionObserver((entries) => entries.forEach((entry) => this.#seen(entry)), {
       rootMargin: "400px",
     });
   }
 
-  /** `hidden`: the words that are masked, a Set. */
-  show(e, hidden = null) {
+  /** `hidden`: the words that are masked, a Set; `marks`: what `marksOf` gives. */
+  show(e, hidden, marks) {
     this.words = e.words;
     this.hidden = hidden;
     this.text = clean(e.text); // as long as before, so places stay true
-    this.marks = marksOf(e);
+    this.marks = marks;
     this.active = Math.min(Math.max(this.active, 0), Math.max(0, this.words.length - 1));
     const n = this.words.length;
     const step = n > 3 * BLOCK ? BLOCK : Math.max(1, n);
@@ -64,7 +63,7 @@ export class TextView {
     );
     if (!this.long) return;
     for (const block of this.blocks) {
-      block.element.append(shortened(this.#slice(block), BLOCK * LONG_WORD));
+      block.element.append(shortened(broken(this.#slice(block)), BLOCK * LONG_WORD));
       this.watcher.observe(block.element);
     }
   }
@@ -83,7 +82,7 @@ export class TextView {
       this.#mark(block);
     } else if (!target.contains(document.activeElement)) {
       Object.assign(block, { marked: false, drawn: [] });
-      replace(target, this.#slice(block));
+      replace(target, broken(this.#slice(block)));
     }
   }
 
@@ -99,12 +98,12 @@ export class TextView {
     const parts = [];
     let at = from === 0 ? 0 : this.words[from - 1].end;
     const between = (end, classes) => {
-      if (end > at) parts.push({ kind: classes ? "gap" : "text", text: shortened(text.slice(at, end)), classes });
+      if (end > at) parts.push({ kind: classes ? "gap" : "text", text: shortened(broken(text.slice(at, end))), classes });
     };
     for (let i = from; i < to; i++) {
       const { start, end } = this.words[i];
       between(start, markClasses(gap, i, most));
-      const classes = hidden !== null && hidden.has(i) ? "w off" : `w ${markClasses(word, i, most)}`;
+      const classes = hidden.has(i) ? "w off" : `w ${markClasses(word, i, most)}`;
       parts.push({ kind: "word", text: shortened(text.slice(start, end)), classes, word: i });
       at = end;
     }
@@ -135,7 +134,7 @@ export class TextView {
     const i = this.#wordOf(event);
     if (i === null) return;
     this.focus(i);
-    if (this.onWord) this.onWord(i);
+    this.onWord(i);
   }
 
   #pressed(event) {
@@ -145,7 +144,7 @@ export class TextView {
     const steps = { ArrowLeft: back, ArrowRight: -back, ArrowUp: -10, ArrowDown: 10, Home: -Infinity, End: Infinity };
     if (event.key in steps) {
       this.focus(Math.min(this.words.length - 1, Math.max(0, i + steps[event.key])));
-    } else if ((event.key === "Enter" || event.key === " ") && this.onWord) {
+    } else if (event.key === "Enter" || event.key === " ") {
       this.onWord(i);
     } else return;
     event.preventDefault();
@@ -157,9 +156,8 @@ export class TextView {
     this.opened = this.#node(this.active);
     if (!this.opened) return;
     this.opened.tabIndex = 0;
-    if (!this.onWord) return;
     this.opened.setAttribute("role", "button");
-    this.opened.setAttribute("aria-pressed", this.hidden !== null && this.hidden.has(this.active));
+    this.opened.setAttribute("aria-pressed", this.hidden.has(this.active));
   }
 
   /** Puts the keyboard on word i. */
@@ -206,6 +204,38 @@ function newNode(part) {
     if (part.kind === "word") part.node.wordNumber = part.word;
   }
   return part.node;
+}
+
+const PASSAGE = 34; // words of a long text that stand for it
+
+/** The part of a text where most is said, marked: for lists. */
+export function passage(e, marks) {
+  const { words } = e;
+  const text = clean(e.text);
+  const ink = Array.from(marks.word.ink, (x, i) => Math.abs(x) * (words[i].end - words[i].start));
+  let from = 0;
+  if (words.length > PASSAGE) {
+    let sum = ink.slice(0, PASSAGE).reduce((total, x) => total + x, 0);
+    let most = sum;
+    for (let i = 1; i + PASSAGE <= words.length; i++) {
+      sum += ink[i + PASSAGE - 1] - ink[i - 1];
+      if (sum > most * (1 + 1e-9)) [most, from] = [sum, i];
+    }
+  }
+  const to = Math.min(words.length, from + PASSAGE);
+  const flat = (start, end) => shortened(broken(text.slice(start, end)).replace(/\s+/g, " "), 200);
+  const parts = [from ? "… " : flat(0, words[0]?.start ?? text.length)];
+  for (let i = from; i < to; i++) {
+    if (i > from) parts.push(markedGap(flat(words[i - 1].end, words[i].start), markClasses(marks.gap, i, marks.most)));
+    const { start, end } = words[i];
+    parts.push(markedGap(shortened(text.slice(start, end), 200), `w ${markClasses(marks.word, i, marks.most)}`));
+  }
+  parts.push(to < words.length ? " …" : to ? flat(words[to - 1].end, text.length) : "");
+  return parts;
+}
+
+function markedGap(text, classes) {
+  return classes && text ? h("span", { class: classes }, text) : text;
 }
 
 function shortened(text, most = LONG_WORD) {

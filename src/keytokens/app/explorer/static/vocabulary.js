@@ -1,21 +1,51 @@
-// All tokens: the map, the list, and what is known of one of them.
+// All words and n-grams that the model knows: the map, the list, and what is known of one of them.
 
-import { announce, bar, download, foreign, h, replace, tableOf } from "./dom.js";
-import { clean, figure, oneLine, several, signed, whole } from "./format.js";
+import { addressOf, remember } from "./address.js";
+import { announce, bar, choice, download, foreign, h, replace, scrolling, tableOf } from "./dom.js";
+import { broken, clean, figure, oneLine, several, signed, whole } from "./format.js";
 import { VirtualList } from "./list.js";
 import { SHAPE_SIGNS, TokenMap } from "./map.js";
 
 const EXAMPLES = 4;
+const OWN_SIGNS = 6; // classes that have a sign and a colour of their own
 const AROUND = 60; // characters of context on each side
 
+const STRONGEST = 8; // words of a class on the first view
+const MOST_CLASSES_SHOWN = 40;
+
+/** The strongest words of each class as bars on one scale: mean attention times value. */
+export function strongestWords(model) {
+  const found = model.classes.slice(0, MOST_CLASSES_SHOWN).map((_, k) => strongestOf(model, k));
+  const most = Math.max(...found.flat().map(({ worth }) => worth), 1e-300);
+  return found.map((words, k) => {
+    const { name } = model.classes[k];
+    const rows = words.map(({ s, worth }) => h("li", null, bar(worth / most, "p"), foreign(oneLine(model.tokens[s], 30))));
+    const link = h("a", { href: addressOf("words", { speaks: name }) }, foreign(oneLine(name, 30)));
+    return h("section", null, h("h3", null, link), h("ul", null, rows.length ? rows : h("li", { class: "soft" }, "no word")));
+  });
+}
+
+function strongestOf(model, k) {
+  const best = [];
+  for (let s = 0; s < model.size; s++) {
+    const value = model.two && k === 0 ? -model.value(s, 1) : model.value(s, k);
+    const worth = model.meanAttention[s] * value;
+    if (!(worth > 0) || (best.length === STRONGEST && worth <= best[STRONGEST - 1].worth)) continue;
+    best.push({ s, worth });
+    best.sort((one, other) => other.worth - one.worth);
+    best.length = Math.min(best.length, STRONGEST);
+  }
+  return best;
+}
+
 export class VocabularyView {
-  /** onDocument(row) opens a text. */
-  constructor(room, model, documents, onDocument) {
-    Object.assign(this, { model, documents, onDocument });
+  constructor(room, { model, documents }) {
+    Object.assign(this, { model, documents });
     this.rank();
     this.tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
     this.map = new TokenMap({
       points: this.points(""),
+      signs: this.signs,
       name: (s) => model.tokens[s],
       nameX: this.nameX(""),
       onHover: (s, place) => this.#hover(s, place),
@@ -36,12 +66,34 @@ export class VocabularyView {
     this.found = h("p", { class: "soft", role: "status" });
     replace(
       room,
-      h("h2", null, "Vocabulary"),
+      h("h1", { class: "hidden-text" }, "Words"),
       this.#intro(),
       h("div", { class: "controls" }, this.#controls()),
       this.#layout(),
     );
+  }
+
+  show({ speaks, find, token }) {
+    if (this.current && speaks === undefined && find === undefined && token === undefined) return;
+    const k = this.model.classes.findIndex((one) => one.name === speaks);
+    this.only.value = k < 0 ? "" : k;
+    this.search.value = find ?? "";
     this.update();
+    const s = token === undefined ? this.current[0] : this.model.column.get(token);
+    if (s !== undefined) this.pick(s);
+  }
+
+  #remember() {
+    const speaks = this.only.value === "" ? "" : this.model.classes[this.only.value].name;
+    const token = this.picked === undefined ? "" : this.model.tokens[this.picked];
+    remember("words", { speaks, find: this.search.value, token });
+  }
+
+  /** Up to six classes have a sign and a colour of their own; of more, only the one that is chosen has a colour. */
+  get signs() {
+    const { classes, two } = this.model;
+    if (two) return [0, 1];
+    return classes.length <= OWN_SIGNS ? classes.map((_, k) => k + 2) : null;
   }
 
   /** For each token the class it speaks for, its value there, and how much it says over the training documents. */
@@ -75,9 +127,9 @@ export class VocabularyView {
   nameX(k, root = false) {
     const { classes, two } = this.model;
     const scale = root ? " (root scale)" : "";
-    if (k !== "") return `value b for ${oneLine(classes[k].name, 30)}${scale}`;
-    if (!two) return `value b for the class it speaks for most${scale}`;
-    return `value b: right of 0 for ${oneLine(classes[1].name, 24)}, left for ${oneLine(classes[0].name, 24)}${scale}`;
+    if (k !== "") return `value for ${oneLine(classes[k].name, 30)}${scale}`;
+    if (!two) return `value for the class it speaks for most${scale}`;
+    return `value: right of 0 for ${oneLine(classes[1].name, 24)}, left for ${oneLine(classes[0].name, 24)}${scale}`;
   }
 
   #intro() {
@@ -85,38 +137,28 @@ export class VocabularyView {
     return h(
       "p",
       { class: "soft" },
-      `${several(this.model.size, "token")}${pruned}. A token has two numbers: its attention a says how much it weighs, its value b for which class it speaks. Drag to move, wheel or + and − to zoom.`,
+      `${several(this.model.size, "token")}${pruned}. A token is a word or a few in a row; it has two numbers: its attention says how much it weighs, its value for which class it speaks. Drag to move, wheel or + and − to zoom.`,
     );
   }
 
   #controls() {
     const update = () => this.update();
-    const names = this.model.classes.map((one, k) => [
-      k,
-      `${SHAPE_SIGNS[k % SHAPE_SIGNS.length]} ${oneLine(one.name, 40)}`,
-    ]);
-    const option = ([value, text]) => h("option", { value }, text);
-    this.search = h("input", { type: "search", input: update, placeholder: "part of a token" });
-    this.only = h("select", { change: update }, [["", "any class"], ...names].map(option));
+    const names = this.model.classes.map((one, k) => [k, oneLine(one.name, 40)]);
     const place = () => {
-      const root = this.scale.value === "root";
-      this.map.set(this.points(this.across.value, root), this.nameX(this.across.value, root));
+      const root = scale.select.value === "root";
+      this.map.set(this.points(across.select.value, root), this.nameX(across.select.value, root));
     };
-    this.across = h("select", { change: place }, [["", "strongest class"], ...names].map(option));
-    this.scale = h(
-      "select",
-      { change: place },
-      [
-        ["linear", "linear"],
-        ["root", "root: spreads small values"],
-      ].map(option),
-    );
+    this.search = h("input", { type: "search", input: update, placeholder: "part of a word" });
+    const only = choice("Speaks for", [["", "any class"], ...names], update);
+    const across = choice("Value for", [["", "strongest class"], ...names], place);
+    const scale = choice("Value axis", [["linear", "linear"], ["root", "root: spreads small values"]], place);
+    this.only = only.select;
     const button = (text, label, click) => h("button", { type: "button", "aria-label": label, click }, text);
     return [
       h("label", null, "Search", this.search),
-      h("label", null, "Speaks for", this.only),
-      this.model.two ? null : h("label", null, "Value for", this.across),
-      h("label", null, "Value axis", this.scale),
+      only.element,
+      this.model.two ? null : across.element,
+      scale.element,
       h(
         "span",
         { class: "buttons", role: "group", "aria-label": "Zoom" },
@@ -131,21 +173,9 @@ export class VocabularyView {
   }
 
   #layout() {
-    const key = this.model.classes
-      .slice(0, 24)
-      .map((one, k) =>
-        h(
-          "span",
-          null,
-          h(
-            "span",
-            { class: `sign kind-${k % SHAPE_SIGNS.length}`, "aria-hidden": "true" },
-            SHAPE_SIGNS[k % SHAPE_SIGNS.length],
-          ),
-          " ",
-          foreign(one.name),
-        ),
-      );
+    const key = this.signs
+      ? this.model.classes.map((one, k) => h("span", null, this.#sign(k), " ", foreign(oneLine(one.name, 40))))
+      : "Choose a class at “Speaks for” to see its words in colour.";
     return h(
       "div",
       { class: "split wide-first" },
@@ -185,21 +215,24 @@ export class VocabularyView {
     this.current = found;
     this.found.textContent = several(found.length, "token");
     this.list.show(found, found.indexOf(this.map.picked));
+    this.map.focus = this.signs || only === "" ? -1 : Number(only);
     this.map.redraw();
+    this.#remember();
   }
 
-  #sign(s) {
-    const k = this.kind[s] % SHAPE_SIGNS.length;
-    return h("span", { class: `sign kind-${k}`, "aria-hidden": "true" }, SHAPE_SIGNS[k]);
+  #sign(k) {
+    const sign = this.signs ? this.signs[k] : 0;
+    const look = this.signs ? `sign kind-${sign}` : "sign soft";
+    return h("span", { class: look, "aria-hidden": "true" }, this.signs ? SHAPE_SIGNS[sign] : "");
   }
 
   #row(s) {
     return h(
       "div",
       { class: "token-row" },
-      this.#sign(s),
+      this.#sign(this.kind[s]),
       foreign(oneLine(this.model.tokens[s])),
-      h("span", { class: "hidden-text" }, `for ${this.model.classes[this.kind[s]].name}`),
+      h("span", { class: this.signs ? "hidden-text" : "soft small" }, this.signs ? `for ${this.model.classes[this.kind[s]].name}` : foreign(oneLine(this.model.classes[this.kind[s]].name, 24))),
       h("span", { class: "num" }, signed(this.value[s])),
       h("span", { class: "num soft" }, whole(this.total(s))),
     );
@@ -247,6 +280,7 @@ export class VocabularyView {
     }
     this.picked = s;
     replace(this.detail, this.#describe(s));
+    this.#remember();
     announce(`${oneLine(model.tokens[s])}: value ${signed(this.value[s])}, attention ${signed(model.attention[s])}`);
   }
 
@@ -259,12 +293,12 @@ export class VocabularyView {
       return [
         foreign(oneLine(one.name, 30)),
         value(k),
-        h("span", { class: "with-bar" }, whole(count), bar(count / most, model.two ? "np"[k] : "p")),
+        h("span", { class: "with-bar" }, whole(count), bar(count / most, "k")),
       ];
     });
     const found = this.examples(s, EXAMPLES);
     return [
-      h("h3", null, this.#sign(s), " ", foreign(oneLine(model.tokens[s]))),
+      h("h2", null, this.#sign(this.kind[s]), " ", foreign(oneLine(model.tokens[s]))),
       h(
         "p",
         null,
@@ -273,8 +307,8 @@ export class VocabularyView {
         " · mean over the training texts ",
         h("b", { class: "num" }, figure(model.meanAttention[s])),
       ),
-      h("div", { class: "scroll" }, tableOf(null, ["class", "value", "training texts"], rows.slice(0, 30))),
-      h("h4", null, "In the texts of this page"),
+      scrolling("Classes of this token", tableOf(["class", "value", "training texts"], rows.slice(0, 30), "plain")),
+      h("h3", null, "In the texts of this page"),
       found.length
         ? h(
             "ul",
@@ -291,8 +325,8 @@ export class VocabularyView {
       "li",
       null,
       h(
-        "button",
-        { type: "button", class: "link", click: () => this.onDocument(one.document) },
+        "a",
+        { href: addressOf("errors", { show: "all", text: one.document.row + 1 }) },
         `Text ${whole(one.document.row + 1)}, `,
         foreign(oneLine(names[one.document.label], 24)),
       ),
@@ -360,7 +394,7 @@ export class VocabularyView {
 }
 
 const rootOf = (value) => Math.sign(value) * Math.sqrt(Math.abs(value));
-const flat = (text) => clean(text).replace(/\s+/g, " ");
+const flat = (text) => broken(clean(text)).replace(/\s+/g, " ");
 
 /** Quoted where it must be; a field that a spreadsheet would take for a formula is kept from being one. */
 function csvField(content) {
