@@ -340,18 +340,18 @@ class KeyTokenClassifier(Attention):
         It is a model of its own: what it stores is what it predicts, explains and proves with, to the bit. With all
         tokens its scores differ from the present ones by about 0.02; those that go say least (see `compression`).
         """
-        from .compression import largest_within, shrink
+        from .compression import largest_within
         from .saving import size_on_disk
 
         check_is_fitted(self)
         check_number("compressed", "max_bytes", max_bytes, 1, whole=True)
-        whole, kept = replace(self.token_model(), theta=self._theta), self.unseen_
+        kept = self.unseen_
         if kept is not None:
             kept = kept.at_most(int(max_bytes) // (4 if len(kept) else 20))
         for unseen in (kept, None) if kept is not None else (None,):  # beside one token there may be no room for more
 
             def small(tokens: int, unseen: Unseen | None = unseen) -> KeyTokenClassifier:
-                made = self._with(shrink(whole, tokens))
+                made = self.shrunk(tokens)
                 made.unseen_ = unseen
                 return made
 
@@ -359,6 +359,12 @@ class KeyTokenClassifier(Attention):
             if size <= max_bytes:
                 return model
         raise refusal("compressed", "max_bytes", f"be at least {size}, to hold one token", max_bytes)
+
+    def shrunk(self, tokens: int) -> KeyTokenClassifier:
+        """The model with at most so many tokens, those that say most, and numbers on a coarse grid."""
+        from .compression import shrink
+
+        return self._with(shrink(replace(self.token_model(), theta=self._theta), tokens))
 
     def token_model(self) -> TokenModel:
         """The model as `compression` sees it, with the parameters as they were trained or rounded."""
@@ -392,24 +398,25 @@ class KeyTokenClassifier(Attention):
         *,
         title: str | None = None,
         max_tokens: int | None = None,
-        max_documents: int = 2000,
+        max_texts: int = 2000,
+        max_bytes: int | None = 5_000_000,
     ) -> dict[str, Any]:
         """Write one page with the model alive inside it and its score on these texts; returns the page's numbers.
 
-        `max_tokens` prunes the model first (see `pruned`); of more than `max_documents` texts those that are wrong,
-        those that are unsure and some drawn by lot go into the page, while the score is of all.
+        Of more than `max_texts` texts those that are wrong, those that are unsure and some drawn by lot go into the
+        page, while the score is of all. `max_tokens` prunes the model of the page (see `pruned`). A page that would be
+        larger than `max_bytes` takes fewer texts, then a smaller model, and says so; None sets no limit.
         """
         from ..app.explorer.page import write_report  # a door: rendering lives above
 
         check_is_fitted(self)
         check_number("report", "max_tokens", max_tokens, 1, whole=True, none=True)
-        check_number("report", "max_documents", max_documents, 1, whole=True)
+        check_number("report", "max_texts", max_texts, 1, whole=True)
+        check_number("report", "max_bytes", max_bytes, 1, whole=True, none=True)
         listed = check_texts("report", texts)
         truth = check_truth("report", labels, len(listed), self.classes_)
-        whole = len(self.vocabulary_)
-        model = self if max_tokens is None or max_tokens >= whole else self.pruned(max_tokens)
-        whole_size = None if model is self else whole
-        return write_report(Path(path), model, listed, truth, title or Path(path).stem, max_documents, whole_size)
+        limits = {"max_texts": max_texts, "max_tokens": max_tokens, "max_bytes": max_bytes}
+        return write_report(Path(path), self, listed, truth, title or Path(path).stem, **limits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a directory, whole or not at all."""

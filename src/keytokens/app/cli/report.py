@@ -11,7 +11,7 @@ from ...estimators.saving import load_text_model
 from ...io.reading import read_table
 from ...io.sources import check_format
 from ...io.table import Wanted, as_classes, given_labels, texts_of
-from ..explorer.page import MOST_DOCUMENTS
+from ..explorer.budget import MOST_BYTES, MOST_TEXTS
 from .common import ForceOption, JsonOption, TableFormat, TextColumn, ThreadsOption, check_target, say, show_json, warn
 
 

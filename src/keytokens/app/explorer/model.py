@@ -16,8 +16,8 @@ from ...text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, Ranges
 from .pack import narrowest, pack
 
 
-def packed_model(clf: KeyTokenClassifier, whole_size: int | None = None) -> bytes:
-    """The container `model` of the page; `whole_size` is the number of tokens before pruning, if there was any."""
+def packed_model(clf: KeyTokenClassifier) -> bytes:
+    """The container `model` of the page."""
     phi, theta, log_sink = weighting(clf.counts), clf._theta, float(clf.log_sink_)  # as every prediction uses them
     facts = {
         "version": __version__,
@@ -30,7 +30,6 @@ def packed_model(clf: KeyTokenClassifier, whole_size: int | None = None) -> byte
         "history": [float(value) for value in clf.history_],
         "status": clf.status_,
         "options": {name: value for name, value in clf.flat_params().items() if _is_plain(value)},
-        "whole_size": whole_size,
         "alphabet": packed_alphabet(),
         "sentences": sentences(),
         "tokens": "\n".join(clf.vocabulary_.tokens),

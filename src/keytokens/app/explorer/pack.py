@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LEVEL = 6  # 9 takes fifteen times as long on a large model, for 4 % fewer bytes
 _TYPES = {"f4", "f8", "u1", "u2", "u4", "i4"}
 
 
@@ -36,7 +37,7 @@ def pack(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = N
         entries.append({"name": name, "type": kind, "shape": list(array.shape)})
         parts.append(_planes(array))
     header = _json({"facts": dict(facts), "arrays": entries})
-    return gzip.compress(b"".join([struct.pack("<I", len(header)), header, *parts]), 9, mtime=0)
+    return gzip.compress(b"".join([struct.pack("<I", len(header)), header, *parts]), _LEVEL, mtime=0)
 
 
 def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

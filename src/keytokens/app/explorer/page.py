@@ -25,8 +25,7 @@ from ...base.files import write_whole
 from ...estimators.evaluation import evaluate, stored
 from ...estimators.text import KeyTokenClassifier
 from ...explain.html import shell, static_text
-from .documents import choose, packed_documents
-from .model import packed_model
+from .budget import MOST_BYTES, MOST_TEXTS, fit
 from .overview import overview
 from .pack import pack
 
@@ -85,55 +84,43 @@ def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, sourc
     return shell(title, "\n".join([body, *data]), style(), script=script(), allow=allow, head=where)
 
 
-MOST_DOCUMENTS = 2_000
-
-
 def explorer_parts(
     clf: KeyTokenClassifier,
     title: str,
     texts: Sequence[str] = (),
     labels: Sequence[Any] = (),
     *,
-    most: int = MOST_DOCUMENTS,
-    whole_size: int | None = None,
+    max_texts: int = MOST_TEXTS,
+    max_tokens: int | None = None,
+    max_bytes: int | None = MOST_BYTES,
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The containers of the page by name, and the numbers of its first view.
+    """The containers of the page by name, and the numbers of its first view; see `budget` for what is left out.
 
     Without texts the score is the one that the model keeps, on the texts that it keeps, if any.
     """
     if not len(texts) and clf.unseen_ is not None and clf.unseen_.texts:
         texts, labels = clf.unseen_.texts, clf.classes_[clf.unseen_.given].tolist()
     found = evaluate(clf, texts, labels) if len(texts) else stored(clf)
+    fitted = fit(clf, texts, found, max_texts=max_texts, max_tokens=max_tokens, max_bytes=max_bytes)
     facts = {
         **overview(found),
         "title": title,
         "note": "",
         "texts": len(texts),
-        "shown": 0,
-        "tokens": len(clf.vocabulary_),
-        "tokens_of": whole_size or len(clf.vocabulary_),
-        "left_out": [],
+        "shown": len(fitted.rows),
+        "tokens": len(fitted.clf.vocabulary_),
+        "tokens_of": len(clf.vocabulary_),
+        "left_out": fitted.left_out,
         "about": {**(clf.about_ or {}), "calibrated": clf.calibrated_},
     }
-    parts = {"model": packed_model(clf, whole_size)}
-    if found is not None and len(texts):
-        chosen = choose(texts, found, most)
-        facts["shown"] = len(chosen.rows)
-        parts["documents"] = packed_documents(texts, found, chosen)
-    return {**parts, "overview": pack(facts)}, facts
+    return {**fitted.parts, "overview": pack(facts)}, facts
 
 
 def write_report(
-    path: Path,
-    clf: KeyTokenClassifier,
-    texts: Sequence[str],
-    labels: Sequence[Any],
-    title: str,
-    most: int,
-    whole_size: int | None = None,
+    path: Path, clf: KeyTokenClassifier, texts: Sequence[str], labels: Sequence[Any], title: str, **limits: Any
 ) -> dict[str, Any]:
     """Write the page, whole or not at all; returns its numbers with `bytes`, the size of the file."""
-    contents, facts = explorer_parts(clf, title, texts, labels, most=most, whole_size=whole_size)
+    contents, facts = explorer_parts(clf, title, texts, labels, **limits)
     content = explorer_page(title, contents).encode("utf-8")
     write_whole(path, content)
-    return {**facts, "page": str(path), "bytes": len(content), "whole_size": whole_size}
+    return {**facts, "page": str(path), "bytes": len(content)}

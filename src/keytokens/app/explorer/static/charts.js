@@ -2,17 +2,18 @@
 
 import { folded, h, replace, svg, tableOf } from "./dom.js";
 
-const HEIGHT = 260;
+const HEIGHT = 280;
+const WIDEST_CHART = 480;
 const LEFT = 64;
-const RIGHT = 12;
-const TOP = 10;
+const RIGHT = 20;
+const TOP = 20;
 const BOTTOM = 40;
 
 /** A figure that is drawn anew whenever its room changes. draw(frame) gives shapes. */
 export function chart({ title, says, label, role = "img", draw, table }) {
   const room = h("div", { class: "chart" });
   const redraw = () => {
-    const width = Math.max(240, Math.floor(room.clientWidth));
+    const width = Math.min(WIDEST_CHART, Math.max(240, Math.floor(room.clientWidth)));
     const viewBox = `0 0 ${width} ${HEIGHT}`;
     replace(room, svg("svg", { role, "aria-label": label, viewBox, width, height: HEIGHT }, draw(frameOf(width))));
   };

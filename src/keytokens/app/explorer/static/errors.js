@@ -3,7 +3,7 @@
 
 import { remember } from "./address.js";
 import { choice, foreign, h, replace } from "./dom.js";
-import { chance, oneLine, percent, several, whole } from "./format.js";
+import { oneLine, percent, several, whole } from "./format.js";
 import { VirtualList } from "./list.js";
 import { Panel } from "./panel.js";
 
@@ -220,7 +220,7 @@ export class ErrorsView {
 /** Right or wrong by sign and word: what was said, how surely, and what was given. */
 export function wrongLine({ right, label, truth, probability }, names) {
   const name = (k) => foreign(oneLine(names[k], 30));
-  const said = [name(label), " ", h("span", { class: "num" }, chance(probability))];
+  const said = [name(label), " ", h("span", { class: "num" }, percent(probability))];
   if (right) return [h("span", { class: "right" }, "✓ right: "), said];
   return [h("span", { class: "wrong" }, "✗ said ", said), h("span", { class: "soft" }, " · given ", name(truth))];
 }

@@ -36,9 +36,13 @@ export class Panel {
     this.element = h(
       "div",
       { class: "panel" },
-      slot ? h("div", { class: "slot" }, slot) : null,
-      h("div", { class: "answers" }, this.answer, this.proof, this.masks, this.foot, this.#exports()),
-      h("div", { class: "reason" }, this.view.element, this.legend, this.inspector, this.bars, this.scale, this.more),
+      h(
+        "div",
+        { class: "parts" },
+        slot ? h("div", { class: "slot" }, slot) : null,
+        h("div", { class: "answers" }, this.answer, this.proof, this.masks, this.foot, this.#exports()),
+        h("div", { class: "reason" }, this.view.element, this.legend, this.inspector, this.bars, this.scale, this.more),
+      ),
     );
   }
 
@@ -167,9 +171,9 @@ export class Panel {
     return [
       h("span", null, h("b", { class: "p4" }, "blue"), " speaks for ", name(label)),
       h("span", null, h("b", { class: "n4" }, "orange"), " for ", model.two ? name(rival) : this.#choice(label, rival)),
-      h("span", null, h("b", { class: "kept" }, "line"), ": keep these and it stays"),
-      h("span", null, h("b", { class: "gone" }, "dots"), ": mask these and it changes"),
-      unknownWords(e) ? h("span", null, h("b", { class: "unknown" }, "grey"), ": not known") : null,
+      h("span", null, h("b", { class: "kept" }, "line"), " keep these and it stays"),
+      h("span", null, h("b", { class: "gone" }, "dots"), " mask these and it changes"),
+      unknownWords(e) ? h("span", null, h("b", { class: "unknown" }, "grey"), " not known") : null,
     ];
   }
 

@@ -189,6 +189,7 @@ export class VocabularyView {
           { class: "token-row token-head", "aria-hidden": "true" },
           h("span"),
           h("span", null, "token"),
+          h("span", null, "for"),
           h("span", { class: "num" }, "value"),
           h("span", { class: "num" }, "texts"),
         ),
@@ -232,7 +233,7 @@ export class VocabularyView {
       { class: "token-row" },
       this.#sign(this.kind[s]),
       foreign(oneLine(this.model.tokens[s])),
-      h("span", { class: this.signs ? "hidden-text" : "soft small" }, this.signs ? `for ${this.model.classes[this.kind[s]].name}` : foreign(oneLine(this.model.classes[this.kind[s]].name, 24))),
+      foreign(oneLine(this.model.classes[this.kind[s]].name, 16), { class: "soft" }),
       h("span", { class: "num" }, signed(this.value[s])),
       h("span", { class: "num soft" }, whole(this.total(s))),
     );
