@@ -28,9 +28,12 @@ def report(
         int | None,
         typer.Option(min=1, help="Keep the most decisive tokens only; the page then is the smaller model's."),
     ] = None,
-    max_documents: Annotated[
+    max_texts: Annotated[
         int, typer.Option(min=1, help="Texts in the page at most; the score is of all.")
-    ] = MOST_DOCUMENTS,
+    ] = MOST_TEXTS,
+    max_bytes: Annotated[
+        int, typer.Option(min=1, help="Size of the page at most: it takes fewer texts, then a smaller model, and says so.")
+    ] = MOST_BYTES,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,
     force: ForceOption = False,
@@ -50,12 +53,12 @@ def report(
     named = "" if text and label else " (guessed; --text and --label override)"
     say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
     heading = title or ("standard input" if data == "-" else Path(data).name)
-    facts = clf.report(output, texts, labels, title=heading, max_tokens=max_tokens, max_documents=max_documents)
+    limits = {"max_tokens": max_tokens, "max_texts": max_texts, "max_bytes": max_bytes}
+    facts = clf.report(output, texts, labels, title=heading, **limits)
     if json:
         show_json({**facts, "columns": {"text": text_column, "label": label_column}})
         return
     low, high = facts["interval"]
     say(f"accuracy {facts['accuracy']:.4f} on {facts['texts']:,} texts (95 % interval {low:.4f} to {high:.4f})")
-    whole = f" of {facts['whole_size']:,}" if facts["whole_size"] else ""
-    holds = f"{facts['tokens']:,}{whole} tokens, {facts['shown']:,} of {facts['texts']:,} texts"
+    holds = f"{facts['tokens']:,} of {facts['tokens_of']:,} tokens, {facts['shown']:,} of {facts['texts']:,} texts"
     say(f"page: {output} ({facts['bytes'] / 1e6:.1f} MB: {holds})")

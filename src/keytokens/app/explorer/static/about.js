@@ -14,7 +14,7 @@ export function aboutModel(model, overview) {
   const facts = [
     texts ? several(texts, "text of training", "texts of training") : null,
     several(model.classes.length, "class", "classes"),
-    `${several(model.size, "token")} ${words}`,
+    `${several(overview?.tokens_of ?? model.size, "token")} ${words}`,
     when || seconds ? how + when : null,
   ];
   return [
@@ -30,7 +30,6 @@ function parameters({ facts, logSink }, { columns, calibrated, temperature }) {
     ["logit of the sink", logSink === -Infinity ? "no sink" : signed(logSink)],
     calibrated ? ["probabilities are calibrated", temperature ? `temperature ${temperature.toPrecision(3)}` : "yes"] : null,
     ...Object.entries(columns ?? {}).map(([use, name]) => [`column with the ${use}`, foreign(oneLine(name))]),
-    facts.whole_size ? ["tokens of the whole model", whole(facts.whole_size)] : null,
     ...Object.entries(facts.options).map(([name, value]) => [name, oneLine(String(value))]),
     ["written by keytokens", facts.version],
   ];

@@ -43,6 +43,6 @@ export function because(e) {
   const change = e.flip.size
     ? ["Without ", listed(name(e.flip)), " it would say ", foreign(oneLine(e.model.classes[e.flip.labelAfter].name, 40)), "."]
     : ["Nothing that is deleted changes it."];
-  if (!e.sufficient.size) return ["It would say ", label, " without any of the words."];
+  if (!e.sufficient.size) return ["No word is needed: it says ", label, " without any of them."];
   return ["Because of ", listed(name(e.sufficient)), ". ", change];
 }

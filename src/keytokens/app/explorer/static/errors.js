@@ -179,19 +179,11 @@ export class ErrorsView {
     this.current = one;
     const { names } = this.documents;
     const { hidden, rival } = this.masks ?? {};
-    const truth = h("p", { class: one.right ? "right" : "wrong" }, one.right ? "✓ right: given " : "✗ wrong: given ", foreign(names[one.truth]));
-    this.panel.show(one.text, { hidden, rival, truth, note: (base) => this.#otherwise(one, base) });
+    this.panel.show(one.text, { hidden, rival, remark: (base) => remark(one, base, names) });
     this.masks = null;
     replace(this.heading, h("b", null, `Text ${whole(one.row + 1)}`), one.kind ? `, ${one.kind}` : "");
     this.detail.scrollTop = 0;
     this.#remember();
-  }
-
-  /** The score may be of a model that had not seen the text, where the one of this page has. */
-  #otherwise({ label, probability }, base) {
-    if (base.label === label && Math.abs(base.probability - probability) < 0.05) return null;
-    const name = foreign(oneLine(this.documents.names[label], 40));
-    return h("p", { class: "small soft" }, "For the score it said ", name, ` (${percent(probability)}), by a model that had not seen this text; what you see here is the model of this page.`);
   }
 
   #cover(open) {
@@ -215,6 +207,16 @@ export class ErrorsView {
     const usual = sort === "surest first" ? "" : sort;
     remember("errors", { show, ...rest, sort: usual, text: this.current ? this.current.row + 1 : "", ...this.panel.state });
   }
+}
+
+/** What stands under the label: right or wrong. The score may be of another model than the one of this page. */
+function remark({ label, truth, probability, right, kind }, base, names) {
+  const name = (k) => foreign(oneLine(names[k], 40));
+  if (base.label === label) return h("p", { class: right ? "right" : "wrong" }, right ? "✓ right: given " : "✗ wrong: given ", name(truth));
+  const apart = kind === "held-out" || kind === "out-of-fold";
+  const why = apart ? "The model that was asked for the score had not seen this text, and said " : "The whole model said ";
+  const now = apart ? ". The model of this page was then trained on it." : ". The model of this page is a smaller one.";
+  return h("p", { class: "small" }, why, name(label), ` (${percent(probability)}): `, right ? h("span", { class: "right" }, "✓ right") : [h("span", { class: "wrong" }, "✗ wrong"), ", given ", name(truth)], now);
 }
 
 /** Right or wrong by sign and word: what was said, how surely, and what was given. */

@@ -9,6 +9,7 @@ import { Explanation } from "./explain.js";
 import { oneLine, percent, several, shortly, whole } from "./format.js";
 import { marksOf, usesOver } from "./marks.js";
 import { pageOf, pictureOf, savePng, saveSvg } from "./picture.js";
+import { NO_WORDS } from "./proof/words.js";
 import { TextView } from "./text.js";
 
 const QUICK = 80; // words of a text whose sets of words are computed at once
@@ -46,13 +47,13 @@ export class Panel {
     );
   }
 
-  /** Another text. `rival` is the name of a class; `truth` and what `note(base)` gives stand under the label. */
-  show(text, { hidden = [], rival = null, truth = null, note = () => null } = {}) {
-    Object.assign(this, { text, truth, hidden: new Set(hidden), past: [] });
+  /** Another text. `rival` is the name of a class; what `remark(base)` gives stands under the label. */
+  show(text, { hidden = [], rival = null, remark = () => null } = {}) {
+    Object.assign(this, { text, hidden: new Set(hidden), past: [] });
     const named = this.model.classes.findIndex((one) => one.name === rival);
     this.chosen = named >= 0 ? named : null;
     this.base = new Explanation(this.model, text);
-    this.note = note(this.base);
+    this.remark = remark(this.base);
     this.render();
   }
 
@@ -79,7 +80,7 @@ export class Panel {
   render() {
     this.e = this.hidden.size ? new Explanation(this.model, this.text, this.hidden) : this.base;
     const { e } = this;
-    replace(this.answer, verdict(e, this.base, this.pair), this.truth, this.note);
+    replace(this.answer, verdict(e, this.base, this.pair, this.remark));
     const none = fallback(e);
     replace(this.proof, none ? h("p", null, none) : null, h("p", null, e.sentence));
     replace(this.legend, this.#legend());
@@ -97,21 +98,20 @@ export class Panel {
   /** The marks of the text and the buttons below it, with the sets of words or before they are known. */
   #sets(computed) {
     const { e } = this;
-    const kept = computed ? e.sufficientWords.positions : [];
+    const kept = computed ? e.sufficientWords : NO_WORDS;
     const gone = computed ? e.flipWords.positions : [];
-    const marks = marksOf(e, { ...this.pair, kept, gone });
+    const marks = marksOf(e, { ...this.pair, kept: kept.positions, gone });
     marks.most = marksOf(this.base, this.pair).most || marks.most;
     this.marks = marks;
     this.view.show(e, this.hidden, marks);
-    const staying = new Set(kept);
-    const others = e.words.map((_, i) => i).filter((i) => !staying.has(i) && !this.hidden.has(i));
+    const staying = new Set([...kept.positions, ...this.hidden]);
+    const others = e.words.map((_, i) => i).filter((i) => !staying.has(i));
     const button = (text, able, click) => h("button", { type: "button", disabled: !able, click }, text);
+    const these = gone.length > 1 ? `Mask these ${whole(gone.length)}` : "Mask this one";
     replace(
       this.masks,
-      button("Mask all others", kept.length && others.length, () => this.mask(others)),
-      button(gone.length === 1 ? "Mask this one" : `Mask these ${whole(gone.length || 0)}`.replace(" 0", ""), gone.length, () =>
-        this.mask(gone),
-      ),
+      button("Mask all others", kept.status !== "none" && others.length, () => this.mask(others)),
+      button(these, gone.length, () => this.mask(gone)),
       button("Undo", this.past.length || this.hidden.size, () => this.undo()),
     );
   }
@@ -230,13 +230,14 @@ function known(e) {
   return `${whole(e.words.length - unknownWords(e))} of ${several(e.words.length, "word")} known.`;
 }
 
-function verdict(e, base, pair) {
+function verdict(e, base, pair, remark) {
   const name = (k) => foreign(oneLine(e.model.classes[k].name));
   const same = e.label === base.label;
   const was = e === base ? null : [" was ", same ? null : [name(base.label), " "], percent(base.probability)];
   return [
     h("h2", { class: "label" }, name(e.label), " ", h("span", { class: "num" }, percent(e.probability))),
-    was ? h("p", { class: "soft" }, "With the masks.", was) : null,
+    was ? h("p", { class: "soft" }, "With the masks; it", was, " without.") : null,
+    remark,
     h("ul", { class: "classes", "aria-label": "Probability of each class" }, classBars(e, base, pair)),
   ];
 }

@@ -21,6 +21,7 @@ const KINDS = {
   "out-of-fold": ["texts, each asked of a model that had never seen it", "out of fold"],
   "other texts": [UNSEEN, "other texts than those of the training"],
   mixed: [UNSEEN, "texts of several kinds"],
+  "not known": ["texts", "not known whether it was trained on them"],
 };
 const UNKNOWN =
   "This page cannot say how good the model is: it was trained on these texts. Score it on others, or train with keytokens fit, which keeps honest scores.";
@@ -60,10 +61,10 @@ function headline(overview, scored) {
       h("p", { class: "small" }, badge("seen in training", "doubt"), ` Right on ${whole(right)} of ${whole(n)} texts of its own training (${percent(accuracy)}).`),
     ];
   }
-  const [texts, says] = KINDS[kind] ?? ["texts", kind];
+  const [texts, says] = KINDS[kind];
   return [
     h("h1", null, `Right on ${whole(right)} of ${whole(n)} ${texts}: ${percent(accuracy)}`),
-    h("p", { class: "sub" }, ...standing(overview), " ", badge(says)),
+    h("p", { class: "sub" }, ...standing(overview), " ", badge(says, kind === "not known" ? "doubt" : "")),
     overview.note ? h("p", { class: "sub" }, overview.note) : null,
   ];
 }
@@ -127,17 +128,16 @@ function mistakes({ n, right, names, kind }, model, documents) {
 function mistake(row, model, names) {
   const href = addressOf("errors", { show: "wrong", text: row.row + 1 });
   const e = row.text.length < 8 * LONG_TEXT ? new Explanation(model, row.text) : null;
-  const same = e && e.label === row.label;
-  const shown = e
-    ? passage(e, marksOf(e, { label: e.label, rival: e.label === row.truth || row.truth >= model.classes.length ? e.rival : row.truth }))
-    : oneLine(row.text, 300);
-  const says = e && !same ? ["Asked now, the model of this page says ", foreign(oneLine(model.classes[e.label].name, 40)), "."] : null;
+  const known = row.truth < model.classes.length;
+  const shown = e ? passage(e, marksOf(e, { label: row.label, rival: known ? row.truth : e.rival })) : oneLine(row.text, 300);
+  const now = e && foreign(oneLine(model.classes[e.label].name, 40));
+  const why = !e ? "A long text: open it to see why." : e.label === row.label ? because(e) : ["The model of this page, which has learned this text, says ", now, "."];
   return h(
     "li",
     null,
     h("p", { class: "passage", dir: "auto", lang: "" }, shown),
     h("p", { class: "small" }, h("a", { href }, wrongLine(row, names))),
-    h("p", { class: "small soft" }, says ?? (e ? because(e) : "A long text: open it to see why.")),
+    h("p", { class: "small soft" }, why),
   );
 }
 

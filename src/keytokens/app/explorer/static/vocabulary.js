@@ -39,8 +39,8 @@ function strongestOf(model, k) {
 }
 
 export class VocabularyView {
-  constructor(room, { model, documents }) {
-    Object.assign(this, { model, documents });
+  constructor(room, { model, documents, overview }) {
+    Object.assign(this, { model, documents, overview });
     this.rank();
     this.tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
     this.map = new TokenMap({
@@ -133,11 +133,12 @@ export class VocabularyView {
   }
 
   #intro() {
-    const pruned = this.model.facts.whole_size ? ` (pruned from ${whole(this.model.facts.whole_size)})` : "";
+    const all = this.overview?.tokens_of ?? this.model.size;
+    const cut = all > this.model.size ? ` in this page, of ${whole(all)} in the model` : "";
     return h(
       "p",
       { class: "soft" },
-      `${several(this.model.size, "token")}${pruned}. A token is a word or a few in a row; it has two numbers: its attention says how much it weighs, its value for which class it speaks. Drag to move, wheel or + and − to zoom.`,
+      `${several(this.model.size, "token")}${cut}. A token is a word or a few in a row; it has two numbers: its attention says how much it weighs, its value for which class it speaks. Drag to move, wheel or + and − to zoom.`,
     );
   }
 
