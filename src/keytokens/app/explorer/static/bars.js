@@ -6,6 +6,7 @@ import { chance, oneLine, several, shortly } from "./format.js";
 const MOST_BARS = 10; // tokens; the others are added up
 const MOST_CLASSES = 8;
 const HALF = 100; // of the axis, in its own units
+const REACH_OF_BASE = 0.7; // of it, for the longest bar of the text without masks; masks make others longer
 const THICK = 12;
 
 /**
@@ -24,7 +25,7 @@ export function leadBars(e, base, { label, rival }) {
   if (rest.length) rows.push([several(rest.length, "other"), sum(before), sum(now)]);
   const lean = [base.lean(rival, label), e.lean(rival, label)];
   if (lean.some(Boolean)) rows.push(["without any word", ...lean]);
-  const most = Math.max(...rows.flatMap(([, was, is]) => [Math.abs(was), Math.abs(is)]), 1e-300);
+  const most = Math.max(...rows.map(([, was]) => Math.abs(was)), 1e-300) / REACH_OF_BASE;
   return rows.map(([name, was, is]) => leadRow(name, was, is, most));
 }
 
@@ -44,10 +45,11 @@ function leadRow(name, was, is, most) {
   );
 }
 
-/** A line through zero, the bar of `is`, and a frame where it was. */
+/** A line through zero, the bar of `is`, and a frame where it was; a bar that does not fit has a gap at its end. */
 function axis(was, is, most) {
   const side = (value) => (value < 0 ? HALF - width(value) : HALF);
-  const width = (value) => (HALF * Math.abs(value)) / most;
+  const width = (value) => HALF * Math.min(1, Math.abs(value) / most);
+  const gap = svg("rect", { class: "gap", x: is < 0 ? 3 : 2 * HALF - 5, width: 2, height: THICK });
   const shape = (kind, value) =>
     svg("rect", { class: kind, x: side(value).toFixed(2), width: Math.max(width(value), value ? 0.4 : 0).toFixed(2), height: THICK });
   const room = { class: "bar", viewBox: `0 0 ${2 * HALF} ${THICK}`, preserveAspectRatio: "none", "aria-hidden": "true" };
@@ -56,6 +58,7 @@ function axis(was, is, most) {
     room,
     was !== is ? shape("was", was) : null,
     shape(is < 0 ? "fill-n" : "fill-p", is),
+    Math.abs(is) > most ? gap : null,
     svg("rect", { class: "zero", x: HALF - 0.2, width: 0.4, height: THICK }),
   );
 }

@@ -11,11 +11,12 @@ export function listed(names) {
   return [names.slice(0, NAMED).map((name, i) => [i ? ", " : "", h("b", null, foreign(oneLine(name, 40)))]), more];
 }
 
-/** Words of the text that are in no known token. */
+/** Words of the text that are in no known token; masks are not counted. */
 export function unknownWords(e) {
   const known = new Uint8Array(e.words.length);
   const { first, size } = e.read;
   first.forEach((start, o) => known.fill(1, start, start + size[o]));
+  e.hidden?.forEach((i) => (known[i] = 1));
   return known.reduce((count, flag) => count - flag, e.words.length);
 }
 
@@ -26,9 +27,9 @@ export function fallback(e) {
   const unknown = unknownWords(e);
   const words = e.words.length === 1 ? "its one word is" : `${unknown} of its ${e.words.length} words are`;
   return [
-    e.words.length ? "Nothing in this text decides: " : "This text has no words",
-    e.words.length && unknown ? `${words} unknown` : "",
-    `${unknown && e.words.length ? ", " : e.words.length ? "" : ": "}the model falls back on how common `,
+    e.words.length ? "Nothing in this text decides: " : "This text has no words: ",
+    unknown ? `${words} unknown, ` : "",
+    "the model falls back on how common ",
     h("b", null, foreign(oneLine(e.model.classes[e.label].name, 40))),
     " is.",
   ];

@@ -73,7 +73,7 @@ export class ErrorsView {
     this.nothing = h("div", { class: "note", hidden: true });
     this.list = new VirtualList({
       label: "Texts",
-      height: 80,
+      height: 72,
       name: "document",
       row: (one) => this.#row(one),
       onPick: (one) => this.open(one),
@@ -156,7 +156,7 @@ export class ErrorsView {
     this.split.classList.toggle("empty", !found.length);
     if (!found.length) {
       const name = this.missing ? `${this.missing[0]} ${oneLine(this.missing[1], 40)}` : "all that is chosen above";
-      replace(this.nothing, "No text of this page fits ", foreign(name), ". The score counts all texts, also those that are left out of the page.");
+      replace(this.nothing, "No text of this page fits ", foreign(name), `. ${this.documents.why}`);
       this.list.show([]);
       return;
     }
@@ -224,5 +224,5 @@ export function wrongLine({ right, label, truth, probability }, names) {
   const name = (k) => foreign(oneLine(names[k], 30));
   const said = [name(label), " ", h("span", { class: "num" }, percent(probability))];
   if (right) return [h("span", { class: "right" }, "✓ right: "), said];
-  return [h("span", { class: "wrong" }, "✗ said ", said), h("span", { class: "soft" }, " · given ", name(truth))];
+  return [h("span", { class: "wrong" }, "✗ said ", said), h("span", { class: "soft" }, "\u00a0· given ", name(truth))];
 }

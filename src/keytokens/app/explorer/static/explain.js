@@ -16,6 +16,7 @@ export class Explanation {
   constructor(model, text, hidden = null) {
     this.model = model;
     this.text = text;
+    this.hidden = hidden; // a Set of word numbers that are read as masks, or null
     this.read = model.read(text, hidden);
     Object.assign(this, model.predict(this.read)); // label, probabilities, scores
     this.explained = model.two ? 1 : this.label; // the class whose score the contributions add up to

@@ -86,7 +86,7 @@ export class Panel {
     replace(this.legend, this.#legend());
     replace(this.bars, leadBars(e, this.base, this.pair));
     replace(this.scale, this.#scale());
-    replace(this.foot, `${known(e)} `, this.hidden.size ? `${several(this.hidden.size, "word")} masked.` : "");
+    replace(this.foot, known(e));
     this.inspect(null);
     this.more.renew();
     clearTimeout(this.later); // sets of words may take longer than a frame: those of long texts wait for a pause
@@ -227,7 +227,8 @@ export class Panel {
 }
 
 function known(e) {
-  return `${whole(e.words.length - unknownWords(e))} of ${several(e.words.length, "word")} known.`;
+  const masked = e.hidden ? `, ${whole(e.hidden.size)} masked` : "";
+  return `${whole(e.words.length - unknownWords(e) - (e.hidden?.size ?? 0))} of ${several(e.words.length, "word")} known${masked}.`;
 }
 
 function verdict(e, base, pair, remark) {
