@@ -51,8 +51,8 @@ class Visit:
         self.page.wait_for_selector("html[data-ready]", timeout=30_000)
 
     def go(self, view: str) -> None:
-        self.page.click(f'nav a[href="#{view}"]')
-        self.page.wait_for_selector(f"#view-{view} h2", state="visible")
+        self.page.click(f'nav a[data-view="{view}"]')
+        self.page.wait_for_selector(f"#view-{view} h1", state="visible")
 
     def run(self, code: str, argument: Any = None) -> Any:
         return self.page.evaluate(code, argument)

@@ -7,7 +7,6 @@ import hashlib
 import json
 import posixpath
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from scipy.stats import binomtest
-from sklearn.metrics import confusion_matrix, log_loss
 
 from keytokens import InputError, KeyTokenClassifier
 from keytokens.app.explorer import explorer_page, page
 from keytokens.app.explorer.documents import AVERAGE, choose
 from keytokens.app.explorer.model import packed_alphabet
-from keytokens.app.explorer.overview import Judged, overview, wilson
 from keytokens.app.explorer.pack import narrowest, pack, unpack
 from keytokens.app.explorer.page import _read, modules, script, style
+from keytokens.estimators.evaluation import Answers, Evaluation
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, _ranges
 
 from ...corpus import reviews
@@ -64,46 +61,6 @@ def test_the_alphabet_is_the_one_of_the_text_reader():
     assert {name: _ranges(packed) for name, packed in packed_alphabet().items()} == tables
 
 
-@given(st.integers(0, 400), st.integers(0, 400))
-def test_wilson_is_scipys(a, b):
-    right, total = min(a, b), max(a, b)
-    if total == 0:
-        assert wilson(0, 0) == (0.0, 1.0)
-        return
-    theirs = binomtest(right, total).proportion_ci(0.95, method="wilson")
-    np.testing.assert_allclose(wilson(right, total), [theirs.low, theirs.high], atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["two classes", "four classes"])
-def test_the_numbers_are_scikit_learns(name):
-    clf, texts, labels = variant(name)
-    P = clf.predict_proba(texts)
-    found = overview(Judged(clf.classes_.tolist(), labels, P))
-    theirs = confusion_matrix(labels, clf.predict(texts), labels=clf.classes_)
-    ours = np.zeros_like(theirs)
-    for t, p, c in found["confusions"]:
-        ours[t, p] = c
-    np.testing.assert_array_equal(ours, theirs)
-    assert found["accuracy"] == clf.score(texts, labels)
-    assert found["log_loss"] == pytest.approx(log_loss(labels, P, labels=clf.classes_))
-    assert sum(map(sum, found["histogram"])) == len(texts)
-    bins = found["calibration"]["bins"]
-    assert sum(one["texts"] for one in bins) == len(texts)
-    filled = [one for one in bins if one["texts"]]
-    assert all(one["mean"] < other["mean"] for one, other in pairwise(filled))
-    hits = sum(round(one["share"] * one["texts"]) for one in filled)
-    assert hits == (np.sum(np.array(labels) == clf.classes_[1]) if len(clf.classes_) == 2 else found["right"])
-
-
-def test_labels_are_compared_as_they_are_written():
-    P = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])
-    found = overview(Judged([0, 1], ["0", "1", "new"], P))
-    assert (found["right"], found["names"], found["known"]) == (2, ["0", "1", "new"], 2)
-    assert found["confusions"] == [[0, 0, 1], [1, 1, 1], [2, 0, 1]]
-    nothing = overview(Judged([0, 1], [], np.zeros((0, 2))))
-    assert (nothing["texts"], nothing["accuracy"], nothing["log_loss"]) == (0, None, None)
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 3000), st.booleans(), st.floats(0.5, 1)), min_size=1, max_size=40),
     st.integers(1, 12),
@@ -111,15 +68,16 @@ def test_labels_are_compared_as_they_are_written():
 def test_chosen_texts_fit_and_favour_the_wrong(rows, most):
     texts = ["x" * length for length, _, _ in rows]
     P = np.array([[p, 1 - p] for _, _, p in rows])
-    judged = Judged([0, 1], [0 if right else 1 for _, right, _ in rows], P)
-    chosen = choose(texts, judged, most)
+    truth = np.array([0 if right else 1 for _, right, _ in rows])
+    found = Evaluation([0, 1], 2, Answers.of(P, truth), np.zeros(len(rows), np.uint8))
+    chosen = choose(texts, found, most)
     taken = chosen.rows.tolist()
     assert taken == sorted(set(taken))
     if taken == list(range(len(rows))) and "All" in chosen.why:
         return
     assert len(taken) <= most
     assert sum(len(texts[row]) for row in taken) <= AVERAGE * most
-    wrong = [row for row in range(len(rows)) if not judged.right[row]]
+    wrong = [row for row in range(len(rows)) if truth[row]]
     if max(map(len, texts)) * most <= AVERAGE * most:
         assert len([row for row in wrong if row in taken]) >= min(len(wrong), most // 2)
 
