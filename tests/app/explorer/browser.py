@@ -47,6 +47,7 @@ class Visit:
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.address = address
+        self.page.set_default_timeout(8_000)
         self.page.goto(address)
         self.page.wait_for_selector("html[data-ready]", timeout=30_000)
 

@@ -50,7 +50,7 @@ function open(view, state) {
 function route(moveFocus) {
   const { view, state } = readAddress(location.hash);
   if (view in VIEWS) show(view, state, moveFocus);
-  else if (!page.shown) show("summary", {}, false);
+  else if (!page.shown || location.hash === "") show("summary", {}, moveFocus);
 }
 
 /** A view is made when it is first shown. */

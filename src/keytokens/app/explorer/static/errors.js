@@ -65,7 +65,8 @@ export class ErrorsView {
     this.panel = new Panel(model, { onChange: () => this.#remember() });
     this.heading = h("p", { class: "small" });
     const close = h("button", { type: "button", class: "close", click: () => this.close() }, "✕ Close");
-    this.detail = h("div", { class: "detail", keydown: (event) => event.key === "Escape" && this.close() });
+    this.detail = h("div", { class: "detail" });
+    addEventListener("keydown", (event) => event.key === "Escape" && this.close());
     const elsewhere = h("button", { type: "button", click: () => open("try", { text: this.current.text }) }, "Open in Try it");
     const head = h("div", { class: "detail-head" }, this.heading, h("div", { class: "buttons" }, elsewhere, close));
     replace(this.detail, head, this.panel.element);
@@ -186,9 +187,15 @@ export class ErrorsView {
     this.#remember();
   }
 
+  /** On a narrow screen the text is in sight, and in the address, only when it was opened. */
   #cover(open) {
     this.split.classList.toggle("open", open);
     if (open && matchMedia(FULL_SCREEN).matches) this.detail.querySelector(".close").focus();
+    this.#remember();
+  }
+
+  get #inSight() {
+    return this.current && (this.split.classList.contains("open") || !matchMedia(FULL_SCREEN).matches);
   }
 
   close() {
@@ -205,7 +212,8 @@ export class ErrorsView {
   #remember() {
     const { show, sort, ...rest } = this.filters;
     const usual = sort === "surest first" ? "" : sort;
-    remember("errors", { show, ...rest, sort: usual, text: this.current ? this.current.row + 1 : "", ...this.panel.state });
+    const text = this.#inSight ? { text: this.current.row + 1, ...this.panel.state } : {};
+    remember("errors", { show, ...rest, sort: usual, ...text });
   }
 }
 
