@@ -8,6 +8,7 @@
 #   make test-lowest   the core tests with the oldest libraries allowed;  make audit: known vulnerabilities
 #   make wheel    build a release twice, compare, try it in a new environment, say how large it is;  also wheel-quick
 #   make changes  the news of the next release
+#   make screenshots   every view of the page at three widths, light and dark, into build/screenshots
 #   make docs     this documentation as a site, into build/docs; theorems and figures are run on the way
 #   make lint types format coverage clean
 #   make PYTHON=python3.12 VENV=.venv312 test     with another Python, in another environment
@@ -26,7 +27,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: verify mutants fuzz crash demo test lint types format coverage bench bench-quick bench-margins figures clean check-python
-.PHONY: test-lowest audit wheel wheel-quick changes release-notes docs
+.PHONY: test-lowest audit wheel wheel-quick changes release-notes docs screenshots
 
 demo: $(VENV)/.demo
 	$(BIN)/keytokens demo
@@ -97,6 +98,9 @@ wheel: $(RELEASE)/.ready
 # Half a minute: the wheel alone is tried, and nothing is measured.
 wheel-quick: $(RELEASE)/.ready
 	$(RELEASE)/bin/python tools/wheel.py dist --quick
+
+screenshots: $(VENV)/.dev
+	PYTHONPATH=. $(BIN)/python tools/screenshots.py
 
 changes: $(BIN)/python
 	$(BIN)/python tools/changes.py

@@ -53,7 +53,9 @@ def report(name: str) -> Path:
 
 def rewritten(page: Path) -> Path:
     """The page of last time, with its data as they were and today's script and style."""
-    found = re.findall(r'<script type="text/plain" id="kt-(model|overview|documents)">([^<]*)<', page.read_text("utf-8"))
+    found = re.findall(
+        r'<script type="text/plain" id="kt-(model|overview|documents)">([^<]*)<', page.read_text("utf-8")
+    )
     contents = {name: base64.b64decode(content) for name, content in found}
     page.write_text(explorer_page(page.stem, contents), "utf-8")
     return page

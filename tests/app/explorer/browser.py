@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ...conftest import skip_or_fail
+from ...conftest import library, skip_or_fail
 
 QUIET = """
     --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
@@ -32,6 +32,12 @@ def chromium() -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+AXE = """async (only) => (await axe.run(document, { resultTypes: ["violations"], runOnly: only })).violations
+    .filter(({ impact }) => ["serious", "critical"].includes(impact))
+    .map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html, any }) =>
+        html.slice(0, 120) + " " + (any[0]?.message ?? "")).join(" | "))"""
 
 
 class Visit:
@@ -60,6 +66,12 @@ class Visit:
 
     def text(self, selector: str) -> str:
         return str(self.page.inner_text(selector))
+
+    def barriers(self, *rules: str) -> list[str]:
+        """What axe finds that is serious or critical: by these rules, or by all of them."""
+        if self.run("typeof axe === 'undefined'"):
+            self.run((Path(library("axe_playwright_python").__file__).parent / "axe.min.js").read_text("utf-8"))
+        return list(self.run(AXE, list(rules) or ["wcag2a", "wcag2aa", "best-practice"]))
 
     def check(self) -> None:
         """Nothing was said, nothing was asked for but the page itself, nothing foreign ran or became an element."""

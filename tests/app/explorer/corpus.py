@@ -71,6 +71,9 @@ def many() -> tuple[KeyTokenClassifier, list[str], list[str]]:
     """Twenty classes, which the model has seen out of fold."""
     rng = np.random.RandomState(0)
     labels = [f"group {k % 20:02d}" for k in range(400)]
-    words = [[*(f"{label[-2:]}word{w}" for w in rng.randint(6, size=3)), *rng.choice(HOSTILE[3].split(), 2)] for label in labels]
+    words = [
+        [*(f"{label[-2:]}word{w}" for w in rng.randint(6, size=3)), *rng.choice(HOSTILE[3].split(), 2)]
+        for label in labels
+    ]
     texts = [" ".join(rng.permutation([*own, *rng.choice(words[rng.randint(400)], 3)])) for own in words]
     return KeyTokenClassifier(threads=1, cross_fit=3).fit(texts, labels), texts, labels

@@ -28,11 +28,10 @@ def report(
         int | None,
         typer.Option(min=1, help="Keep the most decisive tokens only; the page then is the smaller model's."),
     ] = None,
-    max_texts: Annotated[
-        int, typer.Option(min=1, help="Texts in the page at most; the score is of all.")
-    ] = MOST_TEXTS,
+    max_texts: Annotated[int, typer.Option(min=1, help="Texts in the page at most; the score is of all.")] = MOST_TEXTS,
     max_bytes: Annotated[
-        int, typer.Option(min=1, help="Size of the page at most: it takes fewer texts, then a smaller model, and says so.")
+        int,
+        typer.Option(min=1, help="Size of the page at most: it takes fewer texts, then a smaller model, and says so."),
     ] = MOST_BYTES,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,

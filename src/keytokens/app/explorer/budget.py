@@ -103,4 +103,3 @@ def _difference(clf: KeyTokenClassifier, small: KeyTokenClassifier, shown: Seque
 
 def _rounded_up(x: float) -> str:
     return f"{np.ceil(1000 * x) / 1000:.3f}"
-

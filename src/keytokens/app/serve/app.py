@@ -27,7 +27,7 @@ from ...base.errors import DataError, InputError, KeyTokensError, MissingExtra
 from ...explain.html import shell, static_text
 from ...io.sources import COMPRESSIONS, FORMATS, kind_of
 from ...model.weighting import WEIGHTINGS
-from ..explorer.page import explorer_page, style
+from ..explorer.page import explorer_page, script, style
 from .guard import LOOPBACK, Guard, Limits, error_body
 from .models import Shelf
 from .runs import Busy, Runs
@@ -269,8 +269,9 @@ def _is_full(error: OSError | sqlite3.Error) -> bool:
 
 def home_page() -> str:
     """The first page: models, and training a new one; it talks to its own server only."""
-    body, script, look = (static_text(__package__, f"home.{kind}") for kind in ("html", "js", "css"))
-    return shell("keytokens", body.strip(), style() + look, script="\n" + script, allow="connect-src 'self'")
+    body, home, look = (static_text(__package__, f"home.{kind}") for kind in ("html", "js", "css"))
+    code = script("dom.js", "format.js") + home
+    return shell("keytokens", body.strip(), style() + look, script=code, allow="connect-src 'self'")
 
 
 def _add_pages(app: FastAPI, server: _Server) -> None:
@@ -432,6 +433,18 @@ def _add_uploads(app: FastAPI, server: _Server) -> None:
         server.store.remove_upload(id)
 
 
+def _check_label(upload: dict[str, Any], column: str | None) -> None:
+    """Nothing can be learned of labels that are all different; that is known before a training starts."""
+    rows, name = upload["rows"], column or upload["label"]
+    if name in upload["columns"] and rows > 1:
+        holds = upload.get("holds", [])
+        if len(holds) == len(upload["columns"]) and holds[upload["columns"].index(name)]["distinct"] == rows:
+            raise InputError(
+                f"serve: the label column must hold few values, many times each; in {name!r} all {rows:,} are different. "
+                "Name another column."
+            )
+
+
 def _add_runs(app: FastAPI, server: _Server) -> None:
     @app.get("/api/runs")
     async def runs() -> Runlist:
@@ -441,6 +454,7 @@ def _add_runs(app: FastAPI, server: _Server) -> None:
     async def start(request: RunRequest) -> RunRecord:
         """Train a model on an upload."""
         check_names("title and columns", [request.title, request.text, request.label])
+        _check_label(server.store.upload(request.upload), request.label)
         spec = {**request.model_dump(exclude={"options"}), "options": request.options.chosen()}
         return RunRecord(**server.runs.latest(server.runs.start(spec)))
 

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ from .store import check_names, reason
 
 ROWS = 5  # of an upload that are shown
 _CELL = 200  # characters of a shown cell
+_VALUE = 60  # characters of a common value
+_COMMON = 12  # values of a column that are counted one by one
 _COLUMNS = 1_000
 _NAME = 1_000  # characters of a column's name
 _LINE = 1 << 24  # bytes of one line of a process: a look with so many long names is the longest
@@ -102,7 +105,25 @@ def facts_of(file: str, kind: str, name: str, most: int | None = None) -> dict[s
         text, label = guess_columns(table, None, None)
     except InputError:
         text, label = None, None
-    return {"format": kind, "rows": len(table), "columns": columns, "text": text, "label": label, "preview": rows}
+    return {
+        "format": kind,
+        "rows": len(table),
+        "columns": columns,
+        "text": text,
+        "label": label,
+        "preview": rows,
+        "holds": [_holds(table.columns[column]) for column in columns],
+    }
+
+
+def _holds(values: list[Any]) -> dict[str, Any]:
+    """What a column holds: how many different values, of what length, and the commonest ones, as they are shown."""
+    times = Counter(map(str, values))
+    return {
+        "distinct": len(times),
+        "length": sum(len(value) * n for value, n in times.items()) / max(1, len(values)),
+        "common": [[_shown(value, _VALUE), n] for value, n in times.most_common(_COMMON)],
+    }
 
 
 def _check_size(file: str, name: str, most: int) -> None:
@@ -115,8 +136,8 @@ def _check_size(file: str, name: str, most: int) -> None:
         raise DataError(f"{name}: a table may unpack to {most:,} bytes; saw more. Upload a part of it.")
 
 
-def _shown(value: Any) -> str:
-    return str(value)[:_CELL].encode("utf-8", "replace").decode("utf-8")
+def _shown(value: Any, most: int = _CELL) -> str:
+    return str(value)[:most].encode("utf-8", "replace").decode("utf-8")
 
 
 # ---- in the process: the way in

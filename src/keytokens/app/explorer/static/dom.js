@@ -43,7 +43,7 @@ export function tableOf(head, rows, name = "") {
 }
 
 function cellOf(content, title, i) {
-  return i ? h("td", { class: "num", "data-name": title }, content) : h("th", { scope: "row" }, content);
+  return i ? h("td", { class: "num", "data-name": title }, h("span", null, content)) : h("th", { scope: "row" }, content);
 }
 
 /** A room whose contents may be wider or higher than itself: it scrolls, also by keyboard. */

@@ -2,21 +2,6 @@
 
 const $ = (id) => document.getElementById(id);
 
-function h(name, attributes, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) {
-    if (typeof value === "function") element.addEventListener(key, value);
-    else if (value !== null && value !== false) element.setAttribute(key, value === true ? "" : value);
-  }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
-/** A name from outside, whichever way it is written; control characters that turn the rest of a line around stay inside. */
-const foreign = (text) => h("bdi", { lang: "" }, String(text));
-const whole = (number) => number.toLocaleString("en");
-const percent = (share) => `${(100 * share).toFixed(2)} %`;
-
 async function ask(path, options) {
   const answer = await fetch(path, options);
   if (answer.status === 204) return null;
@@ -47,17 +32,9 @@ async function attempt(work) {
 
 async function showModels() {
   const { models } = await ask("/api/models");
-  if (!models.length) {
-    $("model-list").replaceChildren(h("p", { class: "soft" }, "None yet. Upload labelled text below and train one."));
-    return;
-  }
-  const head = ["Name", "Classes", "Texts", "Tokens", "Accuracy on held-out texts", "Trained", ""];
-  $("model-list").replaceChildren(
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Models" },
-      h("table", null,
-        h("thead", null, h("tr", null, head.map((name, i) => h("th", { scope: "col", class: i >= 2 && i <= 4 ? "num" : null }, name)))),
-        h("tbody", null, models.map(modelRow)))),
-  );
+  const head = ["model", "right on texts it had never seen", "classes", "texts", "tokens", "trained", ""];
+  const none = h("p", { class: "soft" }, "None yet. Drop a table above and train one.");
+  replace($("model-list"), models.length ? scrolling("Models", tableOf(head, models.map(modelRow))) : none);
 }
 
 function modelRow(model) {
@@ -70,28 +47,40 @@ function modelRow(model) {
       await showModels();
     }),
   }, "Delete");
-  return h("tr", null,
-    h("th", { scope: "row" }, h("a", { href: place }, foreign(model.name))),
-    h("td", null, foreign(model.classes.slice(0, 4).join(", ") + (model.classes.length > 4 ? " …" : ""))),
-    h("td", { class: "num" }, model.texts === null ? "–" : whole(model.texts)),
-    h("td", { class: "num" }, whole(model.tokens)),
-    h("td", { class: "num" }, model.score ? percent(model.score.accuracy) : "–"),
-    h("td", null, new Date(1000 * model.created).toLocaleString()),
-    h("td", null,
+  const { score, classes, trained, created } = model;
+  const names = classes.slice(0, 4).map((name, i) => [i ? ", " : "", foreign(oneLine(String(name), 40))]);
+  return [
+    h("a", { href: place }, foreign(model.name)),
+    score && score.n && score.kind !== "seen in training" ? `${percent(score.accuracy)} of ${whole(score.n)}, ${score.kind}` : "no score",
+    [whole(classes.length), ": ", names, classes.length > 4 ? " …" : ""],
+    model.texts === null ? "–" : whole(model.texts),
+    whole(model.tokens),
+    new Date(trained ? `${trained}T12:00` : 1000 * created).toLocaleDateString("en-GB", { dateStyle: "medium" }),
+    h("span", { class: "actions" },
       h("a", { href: `${place}/report.html`, download: "report.html" }, "Report"),
       h("a", { href: `/api/models/${model.id}/download`, download: "model.zip" }, "Model"),
-      remove));
+      remove),
+  ];
 }
 
 // --- uploads
 
 let uploaded = null;
 
-$("upload-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const file = $("file").files[0];
+$("file").addEventListener("change", () => take($("file").files[0]));
+for (const [name, over] of [["dragenter", true], ["dragover", true], ["dragleave", false], ["drop", false]]) {
+  addEventListener(name, (event) => {
+    event.preventDefault();
+    $("drop").classList.toggle("over", over);
+  });
+}
+addEventListener("drop", (event) => take(event.dataTransfer.files[0]));
+$("label-column").addEventListener("change", showClasses);
+$("text-column").addEventListener("change", showClasses);
+
+function take(file) {
   if (file) attempt(() => upload(file));
-});
+}
 
 async function upload(file) {
   $("upload-bar").hidden = false;
@@ -99,21 +88,50 @@ async function upload(file) {
     uploaded = await sendFile(file);
   } finally {
     $("upload-bar").hidden = true;
+    $("file").value = "";
   }
-  const { columns, preview, rows, text, label } = uploaded;
+  const { columns, preview, rows, holds, text, label } = uploaded;
   for (const [id, guess, other] of [["text-column", text, 0], ["label-column", label, 1]]) {
     const chosen = guess === null ? columns[Math.min(other, columns.length - 1)] : guess;
-    $(id).replaceChildren(...columns.map((name) => h("option", { value: name, selected: name === chosen }, name)));
+    replace($(id), columns.map((name) => h("option", { value: name, selected: name === chosen }, name)));
   }
   $("model-name").value = file.name;
-  $("preview").replaceChildren(
-    h("table", null,
-      h("caption", null, `The first of ${whole(rows)} rows`),
-      h("thead", null, h("tr", null, columns.map((name) => h("th", { scope: "col" }, foreign(name))))),
-      h("tbody", null, preview.map((row) => h("tr", null, row.map((cell) => h("td", null, foreign(cell))))))),
-  );
+  replace($("uploaded"), foreign(oneLine(file.name)), `: ${several(rows, "row")}, ${several(columns.length, "column")}`);
+  const contents = columns.map((name, i) => [
+    foreign(oneLine(name)),
+    says(holds[i], rows),
+    foreign(preview.length ? oneLine(preview[0][i], 80) : ""),
+  ]);
+  replace($("preview"), scrolling("Columns of the file", tableOf(["column", "holds", "first row"], contents, "columns")));
   $("train-form").hidden = false;
+  showClasses();
   $("text-column").focus();
+}
+
+/** What a column holds, in a line. */
+function says({ distinct, length }, rows) {
+  const values = distinct === rows && rows > 1 ? `${several(rows, "value")}, all different` : several(distinct, "different value");
+  return `${values}, of ${several(Math.round(length), "character")} on average`;
+}
+
+/** How often each label occurs, and why a column cannot be learned. */
+function showClasses() {
+  const at = uploaded.columns.indexOf($("label-column").value);
+  const { distinct, common } = uploaded.holds[at];
+  const { rows } = uploaded;
+  let reason = null;
+  if (at === uploaded.columns.indexOf($("text-column").value)) reason = "Text and label must be two columns.";
+  else if (distinct === rows && rows > 1) reason = "All labels are different: nothing can be learned from them. Choose another column.";
+  else if (distinct < 2) reason = "All labels are the same: there is nothing to tell apart. Choose another column.";
+  $("start").disabled = reason !== null;
+  const most = Math.max(1, ...common.map(([, times]) => times));
+  const list = common.map(([name, times]) => h("li", null, foreign(oneLine(name, 30)), bar(times / most, "k"), h("span", { class: "num" }, whole(times))));
+  const more = distinct > common.length ? h("p", { class: "soft" }, `and ${several(distinct - common.length, "other class", "other classes")}`) : null;
+  replace(
+    $("classes"),
+    h("h3", null, reason ? "This cannot be trained" : `${several(distinct, "class", "classes")} to learn`),
+    reason ? h("p", { class: "wrong" }, `✗ ${reason}`) : [h("ul", { class: "counts" }, list), more],
+  );
 }
 
 /** XMLHttpRequest, because fetch does not tell how much has been sent. */
@@ -144,46 +162,48 @@ $("train-form").addEventListener("submit", (event) => {
       title: $("model-name").value,
       options: { ngrams: Number($("ngrams").value), counts: $("counts").value, balanced: $("balanced").checked },
     });
-    follow(run);
+    follow(run, true);
   });
 });
 
 const STAGES = { queued: "waiting", reading: "reading the file", scoring: "scoring on held-out texts", training: "training on all texts", writing: "writing the model" };
 
-function follow(run) {
-  const says = h("p", null, "");
-  const bar = h("progress", { max: "1", "aria-label": "Training" });
+/** Shows how a training goes on; one that was started here ends at its model. */
+function follow(run, here = false) {
+  const said = h("p", null, "");
+  const progress = h("progress", { max: "1", "aria-label": "Training" });
   const cancel = h("button", { type: "button", click: () => attempt(() => send(`/api/runs/${run.id}/cancel`, {})) }, "Cancel");
-  const row = h("div", { class: "run", "data-run": run.id }, h("p", null, foreign(run.spec.title || "a model")), bar, says, cancel);
+  const row = h("div", { class: "run", "data-run": run.id }, h("p", null, foreign(run.spec.title || "a model")), progress, said, cancel);
   $("run-list").prepend(row);
   const events = new EventSource(`/api/runs/${run.id}/events`);
   events.onmessage = ({ data }) => {
     const record = JSON.parse(data);
     const { stage, step, of } = record.progress || { stage: record.state };
-    if (step && of) bar.value = Math.min(1, step / of);
-    else bar.removeAttribute("value");
-    says.textContent = (STAGES[stage] || stage) + (step ? `, step ${step}` : "");
+    if (step && of) progress.value = Math.min(1, step / of);
+    else progress.removeAttribute("value");
+    said.textContent = (STAGES[stage] || stage) + (step ? `, step ${step}` : "");
     if (!["queued", "running"].includes(record.state)) {
       events.close();
-      bar.remove();
+      progress.remove();
       cancel.remove();
-      ended(record, says);
+      ended(record, said, here);
     }
   };
 }
 
-function ended(record, says) {
+function ended(record, said, here) {
   if (record.state === "done") {
-    says.replaceChildren("done: ", h("a", { href: `/models/${record.model}` }, "look at it"));
-    attempt(showModels);
+    replace(said, "done: ", h("a", { href: `/models/${record.model}` }, "look at it"));
+    if (here) location.href = `/models/${record.model}`;
+    else attempt(showModels);
   } else {
-    says.textContent = record.message ? `${record.state}: ${record.message}` : record.state;
+    said.textContent = record.message ? `${record.state}: ${record.message}` : record.state;
   }
 }
 
 async function showRuns() {
   const { runs } = await ask("/api/runs");
-  runs.filter((run) => ["queued", "running"].includes(run.state)).reverse().forEach(follow);
+  for (const run of runs.filter((run) => ["queued", "running"].includes(run.state)).reverse()) follow(run);
 }
 
 // --- theme
@@ -194,7 +214,8 @@ $("theme").addEventListener("click", () => {
   theme = (theme + 1) % THEMES.length;
   if (theme) document.documentElement.dataset.theme = THEMES[theme];
   else delete document.documentElement.dataset.theme;
-  $("theme").textContent = `Theme: ${THEMES[theme]}`;
+  $("theme").title = `Theme: ${THEMES[theme]}`;
+  $("theme").setAttribute("aria-label", $("theme").title);
 });
 
 await Promise.all([attempt(showModels), attempt(showRuns)]);
