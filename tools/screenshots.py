@@ -12,9 +12,9 @@ import re
 import shutil
 from pathlib import Path
 
+from benchmarks.synthetic import twenty
 from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks.synthetic import twenty
 from keytokens import KeyTokenClassifier
 from keytokens.app.explorer import explorer_page
 from keytokens.io.reading import read_table

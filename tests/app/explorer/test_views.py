@@ -347,9 +347,7 @@ def test_try_it(visit):
     one.page.click("text=Undo")
     # what unfolds is Python's too
     one.page.click("#view-try summary")
-    rows = one.run(
-        "[...document.querySelectorAll('#view-try details table:last-child tr')].map((row) => row.innerText.split('\\t'))"
-    )
+    rows = [row.split("\t") for row in one.page.locator("#view-try details table:last-child tr").all_inner_texts()]
     deleting = clf.explain(longer).certificate.deleting
     for (name, low, high), (m, (least, greatest)) in zip(rows[1:], deleting.items(), strict=False):
         assert name == f"at most {m} token{'s' * (m > 1)}"
@@ -575,9 +573,11 @@ def test_every_control_has_a_name(visit):
 
 SHRUNK = """() => [...document.querySelectorAll("main :not(bdi)")].filter((one) => {
     const look = getComputedStyle(one);
-    if (one.closest("svg") || !one.checkVisibility() || look.overflowX !== "visible" || look.position === "absolute") return false;
+    if (one.closest("svg") || !one.checkVisibility()) return false;
+    if (look.overflowX !== "visible" || look.position === "absolute") return false;
     return one.clientWidth > 0 && one.scrollWidth > one.clientWidth + 1; }).map((one) => one.outerHTML.slice(0, 120))"""
-OVERLAPS = """() => { const found = []; const seen = [...document.querySelectorAll("button, select, input, textarea, a")]
+OVERLAPS = """() => { const found = [];
+    const seen = [...document.querySelectorAll("button, select, input, textarea, a")]
     .filter((one) => one.checkVisibility() && !one.closest(".list, .skip, svg, .hidden-text"))
     .map((one) => [one, one.getBoundingClientRect()]);
     seen.forEach(([one, a], i) => seen.slice(i + 1).forEach(([other, b]) => {

@@ -52,8 +52,9 @@ def report(
     named = "" if text and label else " (guessed; --text and --label override)"
     say(f"{len(texts):,} texts from column {text_column!r}, labels from column {label_column!r}{named}", quiet=json)
     heading = title or ("standard input" if data == "-" else Path(data).name)
-    limits = {"max_tokens": max_tokens, "max_texts": max_texts, "max_bytes": max_bytes}
-    facts = clf.report(output, texts, labels, title=heading, **limits)
+    facts = clf.report(
+        output, texts, labels, title=heading, max_tokens=max_tokens, max_texts=max_texts, max_bytes=max_bytes
+    )
     if json:
         show_json({**facts, "columns": {"text": text_column, "label": label_column}})
         return

@@ -93,12 +93,13 @@ def _difference(clf: KeyTokenClassifier, small: KeyTokenClassifier, shown: Seque
     kept, whole = len(small.vocabulary_), len(clf.vocabulary_)
     held = f"{kept:,} of the {whole:,} tokens" if kept < whole else f"all {whole:,} tokens, with rounded numbers"
     says = f"The model in this page is a smaller one: it holds {held}, so its answers differ a little from the model's"
+    asks = "The score is the whole model's. For a larger page: keytokens report --max-bytes."
     if not shown:
-        return f"{says}."
+        return f"{says}. {asks}"
     P, Q = clf.predict_proba(shown), small.predict_proba(shown)
     change, others = _rounded_up(np.abs(P - Q).max()), int((P.argmax(axis=1) != Q.argmax(axis=1)).sum())
     labels = "none gets another label" if not others else f"{others:,} of {len(shown):,} get another label"
-    return f"{says}: of the texts shown no probability by more than {change}, and {labels}. The score is the whole model's."
+    return f"{says}: of the texts shown no probability by more than {change}, and {labels}. {asks}"
 
 
 def _rounded_up(x: float) -> str:

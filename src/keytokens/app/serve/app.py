@@ -436,13 +436,12 @@ def _add_uploads(app: FastAPI, server: _Server) -> None:
 def _check_label(upload: dict[str, Any], column: str | None) -> None:
     """Nothing can be learned of labels that are all different; that is known before a training starts."""
     rows, name = upload["rows"], column or upload["label"]
-    if name in upload["columns"] and rows > 1:
-        holds = upload.get("holds", [])
-        if len(holds) == len(upload["columns"]) and holds[upload["columns"].index(name)]["distinct"] == rows:
-            raise InputError(
-                f"serve: the label column must hold few values, many times each; in {name!r} all {rows:,} are different. "
-                "Name another column."
-            )
+    holds = dict(zip(upload["columns"], upload.get("holds", []), strict=False))
+    if rows > 1 and name in holds and holds[name]["distinct"] == rows:
+        raise InputError(
+            f"serve: the label column must hold few values, many times each; all {rows:,} of {name!r} are different. "
+            "Name another column."
+        )
 
 
 def _add_runs(app: FastAPI, server: _Server) -> None:

@@ -19,7 +19,9 @@ export function leadBars(e, base, { label, rival }) {
   const names = [...new Set([...before.keys(), ...now.keys()])];
   const size = (name) => Math.max(Math.abs(before.get(name) ?? 0), Math.abs(now.get(name) ?? 0));
   const order = names.filter((name) => size(name) > 0).sort((one, other) => size(other) - size(one));
-  const rows = order.slice(0, MOST_BARS).map((name) => [foreign(oneLine(name, 40)), before.get(name) ?? 0, now.get(name) ?? 0]);
+  const rows = order
+    .slice(0, MOST_BARS)
+    .map((name) => [foreign(oneLine(name, 40)), before.get(name) ?? 0, now.get(name) ?? 0]);
   const rest = order.slice(MOST_BARS);
   const sum = (leads) => rest.reduce((total, name) => total + (leads.get(name) ?? 0), 0);
   if (rest.length) rows.push([several(rest.length, "other"), sum(before), sum(now)]);
@@ -51,8 +53,18 @@ function axis(was, is, most) {
   const width = (value) => HALF * Math.min(1, Math.abs(value) / most);
   const gap = svg("rect", { class: "gap", x: is < 0 ? 3 : 2 * HALF - 5, width: 2, height: THICK });
   const shape = (kind, value) =>
-    svg("rect", { class: kind, x: side(value).toFixed(2), width: Math.max(width(value), value ? 0.4 : 0).toFixed(2), height: THICK });
-  const room = { class: "bar", viewBox: `0 0 ${2 * HALF} ${THICK}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+    svg("rect", {
+      class: kind,
+      x: side(value).toFixed(2),
+      width: Math.max(width(value), value ? 0.4 : 0).toFixed(2),
+      height: THICK,
+    });
+  const room = {
+    class: "bar",
+    viewBox: `0 0 ${2 * HALF} ${THICK}`,
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+  };
   return svg(
     "svg",
     room,

@@ -42,7 +42,13 @@ export function because(e) {
   const name = (found) => found.indices.map((t) => e.names[t]);
   const label = foreign(oneLine(e.model.classes[e.label].name, 40));
   const change = e.flip.size
-    ? ["Without ", listed(name(e.flip)), " it would say ", foreign(oneLine(e.model.classes[e.flip.labelAfter].name, 40)), "."]
+    ? [
+        "Without ",
+        listed(name(e.flip)),
+        " it would say ",
+        foreign(oneLine(e.model.classes[e.flip.labelAfter].name, 40)),
+        ".",
+      ]
     : ["Nothing that is deleted changes it."];
   if (!e.sufficient.size) return ["No word is needed: it says ", label, " without any of them."];
   return ["Because of ", listed(name(e.sufficient)), ". ", change];

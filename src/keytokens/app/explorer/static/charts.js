@@ -1,6 +1,6 @@
 // Charts as SVG, drawn as wide as their room; each has its numbers as a table beside it.
 
-import { folded, h, replace, svg, tableOf } from "./dom.js";
+import { folded, h, line, replace, svg, tableOf } from "./dom.js";
 
 const HEIGHT = 280;
 const WIDEST_CHART = 480;
@@ -21,7 +21,7 @@ export function chart({ title, says, label, role = "img", draw, table }) {
   return h(
     "figure",
     null,
-    h("figcaption", null, h("h2", null, title), h("p", { class: "sub" }, says)),
+    h("figcaption", null, h("h2", null, title), line("sub", says)),
     room,
     folded(table.name, () => tableOf(table.head, table.rows)),
   );

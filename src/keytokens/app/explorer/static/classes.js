@@ -1,7 +1,7 @@
 // Where the model fails: a table of the classes, weakest first, and the matrix of given against said labels.
 
 import { addressOf } from "./address.js";
-import { bar, foreign, h, scrolling, tableOf } from "./dom.js";
+import { bar, foreign, h, line, scrolling, tableOf } from "./dom.js";
 import { oneLine, percent, several, whole } from "./format.js";
 
 const HEAT = 13; // classes from which the matrix has shades without numbers
@@ -26,13 +26,19 @@ export function weakestFirst({ names, classes, known, uncovered }) {
       share(recall, { given: name }),
       share(precision, { said: name }),
       f1 === null || !open ? "–" : f1.toFixed(2),
-      mistaken ? to({ given: name, said: names[mistaken[0]] }, [short(names[mistaken[0]]), " ", h("b", null, whole(mistaken[1]))]) : "–",
+      mistaken
+        ? to({ given: name, said: names[mistaken[0]] }, [
+            short(names[mistaken[0]]),
+            " ",
+            h("b", null, whole(mistaken[1])),
+          ])
+        : "–",
     ];
   });
   const head = ["class", "texts", "found (recall)", "right when said (precision)", "F1", "most often mistaken for"];
   return [
     h("h2", null, "Where it fails"),
-    h("p", { class: "sub" }, "Weakest class first. Every number leads to its texts."),
+    line("sub", "Weakest class first. Every number leads to its texts."),
     scrolling("Classes, weakest first", tableOf(head, rows, "classes-table")),
   ];
 }
@@ -56,14 +62,34 @@ export function confusionMatrix({ names, known, confusions }) {
   const table = h(
     "table",
     { class: heat ? "matrix heat" : "matrix", keydown: walk },
-    h("thead", null, h("tr", null, h("td"), columns.map((k) => h("th", { scope: "col" }, h("span", null, short(names[k])))))),
-    h("tbody", null, rows.map((given) => h("tr", null, h("th", { scope: "row" }, short(names[given])), columns.map((said) => cell(given, said))))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("td"),
+        columns.map((k) => h("th", { scope: "col" }, h("span", null, short(names[k])))),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      rows.map((given) =>
+        h(
+          "tr",
+          null,
+          h("th", { scope: "row" }, short(names[given])),
+          columns.map((said) => cell(given, said)),
+        ),
+      ),
+    ),
   );
   const first = table.querySelector("td a");
   if (first) first.tabIndex = 0;
   return [
     h("h2", null, "Given against said"),
-    h("p", { class: "sub" }, "Rows: the given label. Columns: what it said. Framed: right. Darker: more mistakes."),
+    line("sub", "Rows: the given label. Columns: what it said. Framed: right. Darker: more mistakes."),
     scrolling("Given against said labels", table),
   ];
 }

@@ -1,12 +1,12 @@
 // One explanation in numbers: sets of tokens, every token's attention and value, and how far deletions reach.
 
-import { foreign, h, tableOf } from "./dom.js";
+import { foreign, h, line, tableOf } from "./dom.js";
 import { figure, highEnd, lowEnd, oneLine, several, signed, whole } from "./format.js";
 
 const MOST_ROWS = 24; // tokens of a table or a set
 
 export function detailsOf(e, { label, rival }) {
-  if (!e.names.length) return [h("p", { class: "soft" }, "The text has no known token.")];
+  if (!e.names.length) return [line("soft", "The text has no known token.")];
   return [
     h("h3", null, "Fewest tokens"),
     setOfTokens(e, "Keep: ", e.sufficient),
@@ -21,7 +21,15 @@ export function detailsOf(e, { label, rival }) {
 function setOfTokens(e, title, found) {
   const names = found.indices.slice(0, MOST_ROWS).map((t, i) => [i ? ", " : "", foreign(oneLine(e.names[t]))]);
   const more = found.size > MOST_ROWS ? ` and ${whole(found.size - MOST_ROWS)} more` : "";
-  return h("p", null, h("b", null, title), names, more, names.length ? ". " : "", h("span", { class: "soft" }, setLine(e, found)));
+  return h(
+    "p",
+    null,
+    h("b", null, title),
+    names,
+    more,
+    names.length ? ". " : "",
+    h("span", { class: "soft" }, setLine(e, found)),
+  );
 }
 
 /** What is proved of the size of a set of tokens. */
@@ -31,7 +39,13 @@ function setLine({ model, votes }, found) {
     none: votes.hasSink ? "set none, sink" : "set none",
     bounds: found.size ? "set bounds" : "set not found",
   }[found.status];
-  const facts = { doing: "deletion", rest, unit: "token", size: whole(found.size), items: several(votes.tokens, "token") };
+  const facts = {
+    doing: "deletion",
+    rest,
+    unit: "token",
+    size: whole(found.size),
+    items: several(votes.tokens, "token"),
+  };
   facts.lower = found.size ? found.lower : several(found.lower, "token");
   return model.said(name ?? (found.size ? `set ${found.status}` : "set empty"), facts);
 }
@@ -51,9 +65,8 @@ function tokens(e, label, rival) {
     ]);
   const sum = lead.reduce((total, x) => total + x, e.lean(rival, label));
   return [
-    h(
-      "p",
-      { class: "soft" },
+    line(
+      "soft",
       ...["A lead is attention times value, for ", own, " minus for ", other, ". "],
       `The ${several(e.names.length, "token")} and the sink's ${signed(e.lean(rival, label))} add up to ${signed(sum)}; the logit is ${signed(e.logit)}.`,
     ),
@@ -67,7 +80,7 @@ function ranges(e) {
   const exact = e.model.two ? "Exact." : "Bounds: the truth lies between them.";
   const name = foreign(oneLine(e.model.classes[e.label].name, 30));
   return [
-    h("p", { class: "soft" }, "Probability of ", name, ` after deleting whichever tokens. ${exact}`),
+    line("soft", "Probability of ", name, ` after deleting whichever tokens. ${exact}`),
     tableOf(["deleted", "least", "greatest"], rows),
   ];
 }

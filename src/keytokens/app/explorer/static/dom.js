@@ -37,13 +37,33 @@ export function tableOf(head, rows, name = "") {
   return h(
     "table",
     { class: `cards ${name}` },
-    h("thead", null, h("tr", null, head.map((title, i) => h("th", { class: i ? "num" : null, scope: "col" }, title)))),
-    h("tbody", null, rows.map((row) => h("tr", null, row.map((content, i) => cellOf(content, head[i], i))))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        head.map((title, i) => h("th", { class: i ? "num" : null, scope: "col" }, title)),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      rows.map((row) =>
+        h(
+          "tr",
+          null,
+          row.map((content, i) => cellOf(content, head[i], i)),
+        ),
+      ),
+    ),
   );
 }
 
 function cellOf(content, title, i) {
-  return i ? h("td", { class: "num", "data-name": title }, h("span", null, content)) : h("th", { scope: "row" }, content);
+  return i
+    ? h("td", { class: "num", "data-name": title }, h("span", null, content))
+    : h("th", { scope: "row" }, content);
 }
 
 /** A room whose contents may be wider or higher than itself: it scrolls, also by keyboard. */
@@ -61,9 +81,22 @@ export function folded(title, make) {
   return element;
 }
 
+/** A paragraph with a look. */
+export function line(look, ...children) {
+  return h("p", { class: look }, ...children);
+}
+
+export function button(content, click, attributes) {
+  return h("button", { type: "button", click, ...attributes }, content);
+}
+
 /** A choice among [[value, text], ...]. */
 export function choice(label, options, change) {
-  const select = h("select", { change }, options.map(([value, text]) => h("option", { value }, text)));
+  const select = h(
+    "select",
+    { change },
+    options.map(([value, text]) => h("option", { value }, text)),
+  );
   return { select, element: h("label", null, label, select) };
 }
 

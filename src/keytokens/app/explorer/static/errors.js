@@ -2,7 +2,7 @@
 // chosen text are in the address. On a narrow screen a text opens over the whole of it.
 
 import { remember } from "./address.js";
-import { choice, foreign, h, replace } from "./dom.js";
+import { button, choice, foreign, h, line, replace } from "./dom.js";
 import { oneLine, percent, several, whole } from "./format.js";
 import { VirtualList } from "./list.js";
 import { Panel } from "./panel.js";
@@ -59,15 +59,16 @@ export class ErrorsView {
     Object.assign(this, { documents });
     const title = h("h1", { class: "hidden-text" }, "Errors");
     if (!documents?.rows.length) {
-      replace(room, title, h("p", { class: "note" }, overview?.left_out?.[0] ?? "There is nothing to list: this page was made without texts."));
+      const why = overview?.left_out?.[0] ?? "There is nothing to list: this page was made without texts.";
+      replace(room, title, line("note", why));
       return;
     }
     this.panel = new Panel(model, { onChange: () => this.#remember() });
     this.heading = h("p", { class: "small" });
-    const close = h("button", { type: "button", class: "close", click: () => this.close() }, "✕ Close");
+    const close = button("✕ Close", () => this.close(), { class: "close" });
     this.detail = h("div", { class: "detail" });
     addEventListener("keydown", (event) => event.key === "Escape" && this.close());
-    const elsewhere = h("button", { type: "button", click: () => open("try", { text: this.current.text }) }, "Open in Try it");
+    const elsewhere = button("Open in Try it", () => open("try", { text: this.current.text }));
     const head = h("div", { class: "detail-head" }, this.heading, h("div", { class: "buttons" }, elsewhere, close));
     replace(this.detail, head, this.panel.element);
     this.found = h("p", { class: "small soft", role: "status" });
@@ -81,7 +82,8 @@ export class ErrorsView {
     });
     this.list.element.addEventListener("click", () => this.#cover(true));
     this.list.element.addEventListener("keydown", (event) => event.key === "Enter" && this.#cover(true));
-    const side = h("div", { class: "side" }, this.found, this.nothing, this.list.element, h("p", { class: "small soft" }, documents.why));
+    const why = line("small soft", documents.why);
+    const side = h("div", { class: "side" }, this.found, this.nothing, this.list.element, why);
     this.split = h("div", { class: "split" }, side, this.detail);
     replace(room, title, h("div", { class: "controls" }, this.#controls()), this.split);
   }
@@ -91,17 +93,20 @@ export class ErrorsView {
     const update = () => this.update();
     const used = (of) => [...new Set(rows.map(of))].sort((a, b) => a - b).map((k) => [names[k], oneLine(names[k], 40)]);
     const kinds = [...new Set(rows.map((one) => one.kind))].filter(Boolean);
+    const sorts = Object.keys(SORTS).map((name) => [name, name]);
     this.fields = {
       show: choice("Show", SHOW_NAMES, update),
       given: choice("Given label", [["", "any"], ...used((one) => one.truth)], update),
       said: choice("It said", [["", "any"], ...used((one) => one.label)], update),
       kind: choice("Kind of text", [["", "any"], ...kinds.map((kind) => [kind, kind])], update),
-      sort: choice("Sort", Object.keys(SORTS).map((name) => [name, name]), update),
+      sort: choice("Sort", sorts, update),
     };
     this.fields.kind.element.hidden = kinds.length < 2;
     this.search = h("input", { type: "search", input: update, placeholder: "words in the text" });
-    this.reset = h("button", { type: "button", click: () => this.show({ show: "all", sort: this.fields.sort.select.value }) }, "Clear the filters");
-    return [...Object.values(this.fields).map((field) => field.element), h("label", null, "Search", this.search), this.reset];
+    const all = () => this.show({ show: "all", sort: this.fields.sort.select.value });
+    this.reset = button("Clear the filters", all);
+    const fields = Object.values(this.fields).map((field) => field.element);
+    return [...fields, h("label", null, "Search", this.search), this.reset];
   }
 
   /** Without any filter the mistakes are shown, and all texts where there are none. */
@@ -217,14 +222,20 @@ export class ErrorsView {
   }
 }
 
-/** What stands under the label: right or wrong. The score may be of another model than the one of this page. */
-function remark({ label, truth, probability, right, kind }, base, names) {
+/** Was the score of this text asked of another model, which had not seen it? */
+export function apart({ kind }) {
+  return kind === "held-out" || kind === "out-of-fold";
+}
+
+/** What stands under the label: right or wrong, of what was said for the score. */
+function remark(one, base, names) {
   const name = (k) => foreign(oneLine(names[k], 40));
-  if (base.label === label) return h("p", { class: right ? "right" : "wrong" }, right ? "✓ right: given " : "✗ wrong: given ", name(truth));
-  const apart = kind === "held-out" || kind === "out-of-fold";
-  const why = apart ? "The model that was asked for the score had not seen this text, and said " : "The whole model said ";
-  const now = apart ? ". The model of this page was then trained on it." : ". The model of this page is a smaller one.";
-  return h("p", { class: "small" }, why, name(label), ` (${percent(probability)}): `, right ? h("span", { class: "right" }, "✓ right") : [h("span", { class: "wrong" }, "✗ wrong"), ", given ", name(truth)], now);
+  const { label, truth, probability, right } = one;
+  const given = right ? ["✓ right: given ", name(truth)] : ["✗ wrong: given ", name(truth)];
+  const verdict = h("span", { class: right ? "right" : "wrong" }, given);
+  if (base.label === label) return h("p", null, verdict);
+  const asked = apart(one) ? "a model that had not seen this text" : "the whole model, of which this is a smaller one,";
+  return line("small", `Asked for the score, ${asked} said `, name(label), ` (${percent(probability)}). `, verdict);
 }
 
 /** Right or wrong by sign and word: what was said, how surely, and what was given. */

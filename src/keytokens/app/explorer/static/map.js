@@ -193,7 +193,13 @@ export class TokenMap {
       const s = order[i];
       if (shown && !shown[s]) continue;
       if (x[s] < view.left || x[s] > view.right || y[s] < view.low || y[s] > view.high) continue;
-      stampAt(pixels, sheet, stamps ? stamps[kind[s]] : kind[s] === this.focus ? focused : plain, place.x(x[s]) * scale, place.y(y[s]) * scale);
+      stampAt(
+        pixels,
+        sheet,
+        stamps ? stamps[kind[s]] : kind[s] === this.focus ? focused : plain,
+        place.x(x[s]) * scale,
+        place.y(y[s]) * scale,
+      );
       inSight.push(s);
     }
     this.sheet.width = sheet.width;

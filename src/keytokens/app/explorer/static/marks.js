@@ -8,7 +8,12 @@ export const LEVELS = 8; // shades of each side
  */
 export function marksOf(e, { label, rival, kept = [], gone = [] }) {
   const n = e.words.length;
-  const made = () => ({ ink: new Float64Array(n), known: new Uint8Array(n), kept: setOf(n, kept), gone: setOf(n, gone) });
+  const made = () => ({
+    ink: new Float64Array(n),
+    known: new Uint8Array(n),
+    kept: setOf(n, kept),
+    gone: setOf(n, gone),
+  });
   const marks = { word: made(), gap: { ...made(), kept: new Uint8Array(n), gone: new Uint8Array(n) }, most: 0 };
   const { first, size, token, occurrences } = e.read;
   const lead = e.against(rival, label);

@@ -3,7 +3,7 @@
 
 import { classBars, leadBars } from "./bars.js";
 import { fallback, unknownWords } from "./because.js";
-import { announce, download, folded, foreign, h, replace } from "./dom.js";
+import { announce, button, download, folded, foreign, h, line, replace } from "./dom.js";
 import { detailsOf } from "./details.js";
 import { Explanation } from "./explain.js";
 import { oneLine, percent, several, shortly, whole } from "./format.js";
@@ -106,13 +106,13 @@ export class Panel {
     this.view.show(e, this.hidden, marks);
     const staying = new Set([...kept.positions, ...this.hidden]);
     const others = e.words.map((_, i) => i).filter((i) => !staying.has(i));
-    const button = (text, able, click) => h("button", { type: "button", disabled: !able, click }, text);
+    const maskButton = (text, able, click) => button(text, click, { disabled: !able });
     const these = gone.length > 1 ? `Mask these ${whole(gone.length)}` : "Mask this one";
     replace(
       this.masks,
-      button("Mask all others", kept.status !== "none" && others.length, () => this.mask(others)),
-      button(these, gone.length, () => this.mask(gone)),
-      button("Undo", this.past.length || this.hidden.size, () => this.undo()),
+      maskButton("Mask all others", kept.status !== "none" && others.length, () => this.mask(others)),
+      maskButton(these, gone.length, () => this.mask(gone)),
+      maskButton("Undo", this.past.length || this.hidden.size, () => this.undo()),
     );
   }
 
@@ -195,13 +195,21 @@ export class Panel {
     if (!this.base.names.length) return [];
     const { label, rival } = this.pair;
     const name = (k) => foreign(oneLine(this.model.classes[k].name, 30));
-    return ["On one scale: what speaks for ", name(label), " minus what speaks for ", name(rival), ". Together: its lead."];
+    return [
+      "On one scale: what speaks for ",
+      name(label),
+      " minus what speaks for ",
+      name(rival),
+      ". Together: its lead.",
+    ];
   }
 
   /** This panel as a page of its own, without a script. */
   standalone() {
     const content = this.element.cloneNode(true);
-    content.querySelectorAll(".slot, .exports, .inspector, .buttons, details:not([open])").forEach((part) => part.remove());
+    content
+      .querySelectorAll(".slot, .exports, .inspector, .buttons, details:not([open])")
+      .forEach((part) => part.remove());
     content.querySelectorAll("select").forEach((select) => {
       select.replaceWith(oneLine(this.model.classes[this.pair.rival].name, 30));
     });
@@ -213,15 +221,15 @@ export class Panel {
   }
 
   #exports() {
-    const button = (name, save) => h("button", { type: "button", class: "link", click: save }, name);
+    const save = (name, click) => button(name, click, { class: "link" });
     const picture = () => pictureOf(this.e, this.hidden, this.marks, this.pair);
     return h(
       "p",
       { class: "exports", role: "group", "aria-label": "Save this explanation" },
       "Save as ",
-      button("HTML", () => download("explanation.html", "text/html", this.standalone())),
-      button("SVG", () => saveSvg(picture())),
-      button("PNG", () => savePng(picture())),
+      save("HTML", () => download("explanation.html", "text/html", this.standalone())),
+      save("SVG", () => saveSvg(picture())),
+      save("PNG", () => savePng(picture())),
     );
   }
 }
@@ -237,7 +245,7 @@ function verdict(e, base, pair, remark) {
   const was = e === base ? null : [" was ", same ? null : [name(base.label), " "], percent(base.probability)];
   return [
     h("h2", { class: "label" }, name(e.label), " ", h("span", { class: "num" }, percent(e.probability))),
-    was ? h("p", { class: "soft" }, "With the masks; it", was, " without.") : null,
+    was ? line("soft", "With the masks; it", was, " without.") : null,
     remark,
     h("ul", { class: "classes", "aria-label": "Probability of each class" }, classBars(e, base, pair)),
   ];

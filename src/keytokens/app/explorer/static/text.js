@@ -98,7 +98,8 @@ export class TextView {
     const parts = [];
     let at = from === 0 ? 0 : this.words[from - 1].end;
     const between = (end, classes) => {
-      if (end > at) parts.push({ kind: classes ? "gap" : "text", text: shortened(broken(text.slice(at, end))), classes });
+      if (end > at)
+        parts.push({ kind: classes ? "gap" : "text", text: shortened(broken(text.slice(at, end))), classes });
     };
     for (let i = from; i < to; i++) {
       const { start, end } = this.words[i];

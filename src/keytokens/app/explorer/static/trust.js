@@ -22,14 +22,23 @@ export function trust({ calibration: { bins, error, verdict } }) {
       filled.map(({ mean, share, texts, place }) => {
         const says = `says ${percent(mean)}, right on ${percent(share)} of ${several(texts, "text")}`;
         const href = addressOf("errors", { show: "all", from: place / bins.length, to: (place + 1) / bins.length });
-        const dot = svg("circle", { class: "dot", cx: x(mean), cy: y(share), r: Math.max(3, 16 * Math.sqrt(texts / most)) });
+        const dot = svg("circle", {
+          class: "dot",
+          cx: x(mean),
+          cy: y(share),
+          r: Math.max(3, 16 * Math.sqrt(texts / most)),
+        });
         return svg("a", { href, "aria-label": says }, svg("title", null, says), dot);
       }),
     ];
   };
   return chart({
     title: "Can its probabilities be trusted?",
-    says: [verdict ? `${VERDICTS[verdict]}: ` : "Too few texts to tell. ", example(filled, verdict), " A dot is a group of texts, its area their number."],
+    says: [
+      verdict ? `${VERDICTS[verdict]}: ` : "Too few texts to tell. ",
+      example(filled, verdict),
+      " A dot is a group of texts, its area their number.",
+    ],
     label: "What it says against how often it is right",
     role: "group",
     draw,

@@ -1,7 +1,7 @@
 // All words and n-grams that the model knows: the map, the list, and what is known of one of them.
 
 import { addressOf, remember } from "./address.js";
-import { announce, bar, choice, download, foreign, h, replace, scrolling, tableOf } from "./dom.js";
+import { announce, bar, button, choice, download, foreign, h, line, replace, scrolling, tableOf } from "./dom.js";
 import { broken, clean, figure, oneLine, several, signed, whole } from "./format.js";
 import { VirtualList } from "./list.js";
 import { SHAPE_SIGNS, TokenMap } from "./map.js";
@@ -19,9 +19,16 @@ export function strongestWords(model) {
   const most = Math.max(...found.flat().map(({ worth }) => worth), 1e-300);
   return found.map((words, k) => {
     const { name } = model.classes[k];
-    const rows = words.map(({ s, worth }) => h("li", null, bar(worth / most, "p"), foreign(oneLine(model.tokens[s], 30))));
+    const rows = words.map(({ s, worth }) =>
+      h("li", null, bar(worth / most, "p"), foreign(oneLine(model.tokens[s], 30))),
+    );
     const link = h("a", { href: addressOf("words", { speaks: name }) }, foreign(oneLine(name, 30)));
-    return h("section", null, h("h3", null, link), h("ul", null, rows.length ? rows : h("li", { class: "soft" }, "no word")));
+    return h(
+      "section",
+      null,
+      h("h3", null, link),
+      h("ul", null, rows.length ? rows : h("li", { class: "soft" }, "no word")),
+    );
   });
 }
 
@@ -61,7 +68,7 @@ export class VocabularyView {
     this.detail = h(
       "div",
       { class: "card", "aria-live": "polite" },
-      h("p", { class: "soft" }, "Choose a token on the map or in the list."),
+      line("soft", "Choose a token on the map or in the list."),
     );
     this.found = h("p", { class: "soft", role: "status" });
     replace(
@@ -135,9 +142,8 @@ export class VocabularyView {
   #intro() {
     const all = this.overview?.tokens_of ?? this.model.size;
     const cut = all > this.model.size ? ` in this page, of ${whole(all)} in the model` : "";
-    return h(
-      "p",
-      { class: "soft" },
+    return line(
+      "soft",
       `${several(this.model.size, "token")}${cut}. A token is a word or a few in a row; it has two numbers: its attention says how much it weighs, its value for which class it speaks. Drag to move, wheel or + and − to zoom.`,
     );
   }
@@ -152,9 +158,16 @@ export class VocabularyView {
     this.search = h("input", { type: "search", input: update, placeholder: "part of a word" });
     const only = choice("Speaks for", [["", "any class"], ...names], update);
     const across = choice("Value for", [["", "strongest class"], ...names], place);
-    const scale = choice("Value axis", [["linear", "linear"], ["root", "root: spreads small values"]], place);
+    const scale = choice(
+      "Value axis",
+      [
+        ["linear", "linear"],
+        ["root", "root: spreads small values"],
+      ],
+      place,
+    );
     this.only = only.select;
-    const button = (text, label, click) => h("button", { type: "button", "aria-label": label, click }, text);
+    const named = (text, label, click) => button(text, click, { "aria-label": label });
     return [
       h("label", null, "Search", this.search),
       only.element,
@@ -163,11 +176,11 @@ export class VocabularyView {
       h(
         "span",
         { class: "buttons", role: "group", "aria-label": "Zoom" },
-        button("+", "Zoom in", () => this.map.zoom(1.5)),
-        button("−", "Zoom out", () => this.map.zoom(1 / 1.5)),
-        button("All", "Show the whole map", () => this.map.reset()),
+        named("+", "Zoom in", () => this.map.zoom(1.5)),
+        named("−", "Zoom out", () => this.map.zoom(1 / 1.5)),
+        named("All", "Show the whole map", () => this.map.reset()),
       ),
-      button("Save as CSV", "Save the tokens of the list as CSV", () =>
+      named("Save as CSV", "Save the tokens of the list as CSV", () =>
         download("key-tokens.csv", "text/csv", this.csv()),
       ),
     ];
@@ -180,7 +193,7 @@ export class VocabularyView {
     return h(
       "div",
       { class: "split wide-first" },
-      h("div", null, h("div", { class: "map" }, this.map.canvas, this.tip), h("p", { class: "legend" }, key)),
+      h("div", null, h("div", { class: "map" }, this.map.canvas, this.tip), line("legend", key)),
       h(
         "div",
         { class: "side" },
@@ -317,7 +330,7 @@ export class VocabularyView {
             { class: "examples" },
             found.map((one) => this.#example(one)),
           )
-        : h("p", { class: "soft" }, "None of them has it."),
+        : line("soft", "None of them has it."),
     ];
   }
 

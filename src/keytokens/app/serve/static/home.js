@@ -172,7 +172,7 @@ const STAGES = { queued: "waiting", reading: "reading the file", scoring: "scori
 function follow(run, here = false) {
   const said = h("p", null, "");
   const progress = h("progress", { max: "1", "aria-label": "Training" });
-  const cancel = h("button", { type: "button", click: () => attempt(() => send(`/api/runs/${run.id}/cancel`, {})) }, "Cancel");
+  const cancel = button("Cancel", () => attempt(() => send(`/api/runs/${run.id}/cancel`, {})));
   const row = h("div", { class: "run", "data-run": run.id }, h("p", null, foreign(run.spec.title || "a model")), progress, said, cancel);
   $("run-list").prepend(row);
   const events = new EventSource(`/api/runs/${run.id}/events`);
