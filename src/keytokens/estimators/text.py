@@ -412,7 +412,7 @@ class KeyTokenClassifier(Attention):
         check_is_fitted(self)
         check_number("report", "max_tokens", max_tokens, 1, whole=True, none=True)
         check_number("report", "max_texts", max_texts, 1, whole=True)
-        check_number("report", "max_bytes", max_bytes, 1, whole=True, none=True)
+        check_number("report", "max_bytes", max_bytes, 300_000, whole=True, none=True)
         listed = check_texts("report", texts)
         truth = check_truth("report", labels, len(listed), self.classes_)
         limits = {"max_texts": max_texts, "max_tokens": max_tokens, "max_bytes": max_bytes}

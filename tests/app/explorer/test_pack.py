@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import posixpath
@@ -21,7 +22,7 @@ from keytokens.app.explorer.documents import AVERAGE, choose
 from keytokens.app.explorer.model import packed_alphabet
 from keytokens.app.explorer.pack import narrowest, pack, unpack
 from keytokens.app.explorer.page import _read, modules, script, style
-from keytokens.estimators.evaluation import Answers, Evaluation
+from keytokens.estimators.evaluation import Answers, Evaluation, evaluate
 from keytokens.text.alphabet import IDEOGRAPHS, LETTERS, MARKS, SYMBOLS, _ranges
 
 from ...corpus import reviews
@@ -224,6 +225,8 @@ def test_report_refuses_what_it_cannot_use(tmp_path):
             clf.report(page, *arguments)
     with pytest.raises(InputError, match="`max_tokens` must be a whole number of at least 1 or None"):
         clf.report(page, texts, labels, max_tokens=0)
+    with pytest.raises(InputError, match="`max_bytes` must be a whole number of at least 300000 or None"):
+        clf.report(page, texts, labels, max_bytes=0)
     assert not page.exists()
 
 
@@ -242,6 +245,47 @@ def test_a_large_vocabulary_stays_small(tmp_path):
     facts = clf.report(tmp_path / "report.html", texts, [0] * len(texts))
     assert facts["tokens"] == V
     assert facts["bytes"] == (tmp_path / "report.html").stat().st_size < 3_000_000
+
+
+@pytest.mark.parametrize("max_bytes", [320_000, 500_000, None])
+def test_a_page_keeps_its_budget_and_says_what_it_cost(tmp_path, max_bytes):
+    """Twenty classes: fewer texts, then a smaller model, whose change of the shown texts is measured."""
+    clf, texts, labels = large()
+    page = tmp_path / "report.html"
+    facts = clf.report(page, texts, labels, max_bytes=max_bytes)
+    assert facts["bytes"] == page.stat().st_size
+    assert (facts["n"], facts["accuracy"]) == (len(texts), evaluate(clf, texts, labels).accuracy), "of the whole model"
+    if max_bytes is None:
+        assert (facts["tokens"], facts["left_out"]) == (len(clf.vocabulary_), [])
+        return
+    assert facts["bytes"] <= max_bytes
+    rows = rows_of(page)
+    assert facts["shown"] == len(rows)
+    said = " ".join(facts["left_out"])
+    assert ("given texts are in this page" in said) == (len(rows) < len(texts))
+    small = clf.shrunk(facts["tokens"])
+    shown = [texts[row] for row in rows]
+    change = np.abs(clf.predict_proba(shown) - small.predict_proba(shown)).max()
+    [written] = re.findall(r"no probability by more than ([\d.]+),", said)
+    assert 0 <= float(written) - change <= 0.001
+    assert (f"{facts['tokens']:,} of the {len(clf.vocabulary_):,} tokens" in said) == (
+        facts["tokens"] < facts["tokens_of"]
+    )
+
+
+@functools.cache
+def large():
+    rng = np.random.RandomState(0)
+    words = np.array([f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "bdfgklmnprstvxz"])
+    labels = [k % 20 for k in range(600)]
+    own = rng.permutation(len(words)).reshape(20, -1)
+    texts = [" ".join(words[[*rng.choice(own[k], 4), *rng.choice(len(words), 60)]]) for k in labels]
+    return KeyTokenClassifier((1, 2), threads=1).fit(texts, labels), texts, labels
+
+
+def rows_of(page):
+    [content] = re.findall(r'<script type="text/plain" id="kt-documents">([^<]*)<', page.read_text("utf-8"))
+    return unpack(base64.b64decode(content))[1]["row"].tolist()
 
 
 def test_hostile_texts_do_not_reach_the_markup(tmp_path):

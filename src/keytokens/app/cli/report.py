@@ -31,7 +31,9 @@ def report(
     max_texts: Annotated[int, typer.Option(min=1, help="Texts in the page at most; the score is of all.")] = MOST_TEXTS,
     max_bytes: Annotated[
         int,
-        typer.Option(min=1, help="Size of the page at most: it takes fewer texts, then a smaller model, and says so."),
+        typer.Option(
+            min=300_000, help="Size of the page at most: it takes fewer texts, then a smaller model, and says so."
+        ),
     ] = MOST_BYTES,
     threads: ThreadsOption = None,
     table_format: TableFormat = None,

@@ -241,7 +241,7 @@ function remark(one, base, names) {
 /** Right or wrong by sign and word: what was said, how surely, and what was given. */
 export function wrongLine({ right, label, truth, probability }, names) {
   const name = (k) => foreign(oneLine(names[k], 30));
-  const said = [name(label), " ", h("span", { class: "num" }, percent(probability))];
+  const said = [name(label), " ", percent(probability)];
   if (right) return [h("span", { class: "right" }, "✓ right: "), said];
-  return [h("span", { class: "wrong" }, "✗ said ", said), h("span", { class: "soft" }, "\u00a0· given ", name(truth))];
+  return [h("span", { class: "wrong" }, "✗ said ", said), ", ", h("span", { class: "soft" }, "given ", name(truth))];
 }
