@@ -1,7 +1,8 @@
 """Pictures of every view of the page, to look at: `make screenshots`, into build/screenshots.
 
 Three reports, of 2, 6 and 20 classes, each view at 1440, 820 and 390 pixels, light and dark. The first two need
-KEYTOKENS_DATA; the third is made by lot. `--only 6 --width 390` takes a part; `--keep` takes the data of last time.
+KEYTOKENS_DATA; the third is made by lot. `--only 6 --width 390` takes a part; `--keep` takes the data of last time;
+`--docs` makes the pictures of the documentation instead, of the film reviews of the extra `demo`.
 """
 
 import argparse
@@ -11,18 +12,24 @@ import os
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import quote_plus
 
 from benchmarks.synthetic import twenty
 from playwright.sync_api import Browser, sync_playwright
 
 from keytokens import KeyTokenClassifier
 from keytokens.app.explorer import explorer_page
+from keytokens.io.corpora import imdb_reviews
 from keytokens.io.reading import read_table
 
 FOLDER = Path("build/screenshots")
 TABLES = {"2": "messages_train.parquet", "6": "questions_train.parquet"}
 VIEWS = ("summary", "errors", "words", "try")
 HELD_OUT = 500
+REVIEW = (
+    "I expected little and got a surprise: the plot is thin and at times predictable, but the acting is wonderful, "
+    "the music superb and the ending moving. Not a great film, yet one of the most charming I have seen this year."
+)
 WIDTHS, SCHEMES = (1440, 820, 390), ("light", "dark")
 
 
@@ -82,23 +89,51 @@ def shoot(browser: Browser, page: Path, width: int, scheme: str) -> None:
     context.close()
 
 
+def documentation(browser: Browser) -> None:
+    """The pictures of the documentation: film reviews, scored out of fold."""
+    texts, labels = imdb_reviews()
+    page = FOLDER / "report-films.html"
+    clf = KeyTokenClassifier(cross_fit=5).fit(texts, labels)
+    clf.report(page, texts, labels, title="Film reviews")
+    shots = {
+        "summary-light": "#summary",
+        "errors-light": "#errors",
+        "words-dark": "#words",
+        "try-light": f"#try?text={quote_plus(REVIEW)}",
+        "try-dark": f"#try?text={quote_plus(REVIEW)}&mask=19.22",
+    }
+    for name, address in shots.items():
+        tab = browser.new_page(
+            viewport={"width": 1280, "height": 1000 if "summary" in name else 780}, color_scheme=name.rsplit("-")[-1]
+        )
+        tab.goto(page.resolve().as_uri() + address)
+        tab.wait_for_selector("html[data-ready]")
+        tab.wait_for_timeout(500)
+        tab.screenshot(path=f"docs/pictures/explorer-{name}.png")
+        tab.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=["2", "6", "20"])
     parser.add_argument("--width", nargs="*", type=int, default=WIDTHS)
     parser.add_argument("--scheme", nargs="*", default=SCHEMES)
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--docs", action="store_true", help="only the pictures of the documentation")
     options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
+    names = [] if options.docs else options.only
     pages = [
         rewritten(last) if options.keep and (last := FOLDER / f"report-{name}.html").exists() else report(name)
-        for name in options.only
+        for name in names
     ]
     with sync_playwright() as driver:
         found = shutil.which("chromium") or shutil.which("google-chrome")
         browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         for page, width, scheme in itertools.product(pages, options.width, options.scheme):
             shoot(browser, page, width, scheme)
+        if options.docs:
+            documentation(browser)
         browser.close()
 
 

@@ -15,19 +15,20 @@ def test_report(here, capsys):
     assert "accuracy " in out
     size = (here / "page.html").stat().st_size
     tokens = len(kt.load("model").vocabulary_)
-    assert f"page: page.html ({size / 1e6:.1f} MB: {tokens:,} tokens, 150 of 150 texts)" in out
+    assert f"page: page.html ({size / 1e6:.1f} MB: {tokens:,} of {tokens:,} tokens, 150 of 150 texts)" in out
     assert "<title>reviews.csv</title>" in (here / "page.html").read_text("utf-8")
 
 
 def test_json_is_one_document(here, capsys):
     clf = kt.load("model")
     texts, labels = reviews(150)
-    arguments = ["--max-tokens", "30", "--max-documents", "20", "--title", "x", "--json"]
+    arguments = ["--max-tokens", "30", "--max-texts", "20", "--title", "x", "--json"]
     found = json.loads(ok(capsys, "report", "model", "reviews.csv", *arguments))
     assert found["page"] == "report.html"
     assert found["bytes"] == (here / "report.html").stat().st_size
-    assert (found["tokens"], found["whole_size"], found["shown"]) == (30, len(clf.vocabulary_), 20)
-    assert found["accuracy"] == clf.pruned(30).score(texts, labels)
+    assert (found["tokens"], found["tokens_of"], found["shown"]) == (30, len(clf.vocabulary_), 20)
+    assert found["accuracy"] == clf.score(texts, labels), "of the whole model"
+    assert "it holds 30 of the" in found["left_out"][1]
     assert found["columns"] == {"text": "review", "label": "sentiment"}
 
 

@@ -135,7 +135,7 @@ def test_a_number_leads_to_its_texts(visit):
     ("kind", "says", "badge"),
     [
         ("held-out", "Right on 9 of 10 texts it had never seen: 90", "held out"),
-        ("out-of-fold", "Right on 9 of 10 texts, each asked of a model that had never seen it: 90", "out of fold"),
+        ("out-of-fold", "Right on 9 of 10 texts unseen in training: 90", "out of fold"),
         ("seen in training", "How good it is, this page cannot say", "seen in training"),
         (None, "No score yet", None),
     ],

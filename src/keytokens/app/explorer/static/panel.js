@@ -84,6 +84,7 @@ export class Panel {
     const none = fallback(e);
     replace(this.proof, none ? h("p", null, none) : null, h("p", null, e.sentence));
     replace(this.legend, this.#legend());
+    this.bars.classList.toggle("changed", this.hidden.size > 0);
     replace(this.bars, leadBars(e, this.base, this.pair));
     replace(this.scale, this.#scale());
     replace(this.foot, known(e));

@@ -18,7 +18,7 @@ const LONG_TEXT = 3000; // of a text that is explained here
 const UNSEEN = "texts it had never seen";
 const KINDS = {
   "held-out": [UNSEEN, "held out from the training"],
-  "out-of-fold": ["texts, each asked of a model that had never seen it", "out of fold"],
+  "out-of-fold": ["texts unseen in training", "out of fold: each asked of a model trained on others"],
   "other texts": [UNSEEN, "other texts than those of the training"],
   mixed: [UNSEEN, "texts of several kinds"],
   "not known": ["texts", "not known whether it was trained on them"],
