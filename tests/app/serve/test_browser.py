@@ -206,7 +206,7 @@ def test_looks(browser, tmp_path, model):
                 browser,
                 f"http://127.0.0.1:{client.port}/",
                 color_scheme=scheme,
-                viewport={"width": width, "height": 660},
+                viewport={"width": width, "height": 900},
             )
             upload(one, "reviews.csv", table(200))
             assert one.run("document.documentElement.scrollWidth") <= width
