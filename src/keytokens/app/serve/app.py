@@ -270,7 +270,7 @@ def _is_full(error: OSError | sqlite3.Error) -> bool:
 def home_page() -> str:
     """The first page: models, and training a new one; it talks to its own server only."""
     body, home, look = (static_text(__package__, f"home.{kind}") for kind in ("html", "js", "css"))
-    code = script("dom.js", "format.js") + home
+    code = script("dom.js", "format.js", "theme.js") + home
     return shell("keytokens", body.strip(), style() + look, script=code, allow="connect-src 'self'")
 
 

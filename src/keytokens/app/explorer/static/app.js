@@ -7,13 +7,13 @@ import { Explanation } from "./explain.js";
 import { Model } from "./model.js";
 import { sourceOf } from "./source.js";
 import { SummaryView } from "./summary.js";
+import { themeButton } from "./theme.js";
 import { TryView } from "./tryit.js";
 import { VocabularyView } from "./vocabulary.js";
 import { weightingOf } from "./weighting.js";
 import { MASK, readWords } from "./words.js";
 
 const VIEWS = { summary: SummaryView, errors: ErrorsView, words: VocabularyView, try: TryView };
-const THEMES = { auto: "Theme: as the system", light: "Theme: light", dark: "Theme: dark" };
 const page = { views: {}, open };
 
 async function start() {
@@ -72,19 +72,7 @@ function show(name, state, moveFocus) {
   page.shown = name;
 }
 
-function switchTheme(event) {
-  const names = Object.keys(THEMES);
-  const root = document.documentElement;
-  const next = names[(names.indexOf(root.dataset.theme || "auto") + 1) % names.length];
-  root.dataset.theme = next;
-  event.currentTarget.setAttribute("aria-label", THEMES[next]);
-  event.currentTarget.title = THEMES[next];
-  announce(THEMES[next]);
-  page.views.words?.map.redraw();
-}
-
-document.getElementById("theme").addEventListener("click", switchTheme);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.views.words?.map.redraw());
+themeButton(() => page.views.words?.map.redraw());
 start().catch((error) => {
   const loading = document.getElementById("loading");
   const old =

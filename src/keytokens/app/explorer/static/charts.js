@@ -45,20 +45,7 @@ export function axes(frame, ticksX, ticksY, nameX, nameY) {
     ticksX.map(([at, name]) => svg("text", { class: "tick", x: x(at), y: y(0) + 16, "text-anchor": "middle" }, name)),
     svg("line", { class: "axis", x1: x(0), x2: x(1), y1: y(0), y2: y(0) }),
     svg("text", { class: "tick", x: x(0.5), y: HEIGHT - 6, "text-anchor": "middle" }, nameX),
-    nameY
-      ? svg(
-          "text",
-          {
-            class: "tick",
-            x: 4,
-            y: TOP + 2,
-            "dominant-baseline": "hanging",
-            transform: `rotate(-90 4 ${y(0.5)}) translate(0 ${y(0.5) - TOP})`,
-            "text-anchor": "middle",
-          },
-          nameY,
-        )
-      : null,
+    svg("text", { class: "tick", "text-anchor": "middle", transform: `translate(12 ${y(0.5)}) rotate(-90)` }, nameY),
   ];
 }
 

@@ -9,9 +9,9 @@ import { apart, surest, wrongLine } from "./errors.js";
 import { Explanation } from "./explain.js";
 import { oneLine, percent, several, whole } from "./format.js";
 import { marksOf } from "./marks.js";
+import { strongestWords } from "./strongest.js";
 import { passage } from "./text.js";
 import { trust } from "./trust.js";
-import { strongestWords } from "./vocabulary.js";
 
 const MISTAKES = 5; // that are shown
 const LONG_TEXT = 3000; // of a text that is explained here

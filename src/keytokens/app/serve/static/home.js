@@ -206,17 +206,6 @@ async function showRuns() {
   for (const run of runs.filter((run) => ["queued", "running"].includes(run.state)).reverse()) follow(run);
 }
 
-// --- theme
-
-const THEMES = ["as the system", "light", "dark"];
-let theme = 0;
-$("theme").addEventListener("click", () => {
-  theme = (theme + 1) % THEMES.length;
-  if (theme) document.documentElement.dataset.theme = THEMES[theme];
-  else delete document.documentElement.dataset.theme;
-  $("theme").title = `Theme: ${THEMES[theme]}`;
-  $("theme").setAttribute("aria-label", $("theme").title);
-});
-
+themeButton();
 await Promise.all([attempt(showModels), attempt(showRuns)]);
 document.documentElement.dataset.ready = "";
