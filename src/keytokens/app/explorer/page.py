@@ -79,7 +79,7 @@ def explorer_page(title: str, contents: Mapping[str, bytes] | None = None, sourc
     where = f'<meta name="keytokens-source" content="{html.escape(source)}">\n' if source else ""
     body = _read("body.html").strip()
     if home:
-        body = body.replace("<nav ", f'<a href="{html.escape(home)}">All models</a>\n<nav ', 1)
+        body = body.replace("<nav ", f'<a class="small" href="{html.escape(home)}">All models</a>\n<nav ', 1)
     allow = "connect-src 'self'" if source else ""
     return shell(title, "\n".join([body, *data]), style(), script=script(), allow=allow, head=where)
 

@@ -29,9 +29,10 @@ export function chart({ title, says, label, role = "img", draw, table }) {
 
 /** Maps shares of the plot (0..1 from the left, 0..1 from the bottom) to places. */
 function frameOf(width) {
-  const across = width - LEFT - RIGHT;
-  const up = HEIGHT - TOP - BOTTOM;
-  return { width, across, up, x: (share) => LEFT + share * across, y: (share) => TOP + (1 - share) * up };
+  return {
+    x: (share) => LEFT + share * (width - LEFT - RIGHT),
+    y: (share) => TOP + (1 - share) * (HEIGHT - TOP - BOTTOM),
+  };
 }
 
 /** Axes with ticks [[share, name], ...] and names. */

@@ -108,7 +108,7 @@ export class VocabularyView {
     const all = this.overview?.tokens_of ?? this.model.size;
     const cut = all > this.model.size ? ` in this page, of ${whole(all)} in the model` : "";
     return line(
-      "soft",
+      "sub",
       `${several(this.model.size, "token")}${cut}. A token is a word or a few in a row; it has two numbers: its attention says how much it weighs, its value for which class it speaks. Drag to move, wheel or + and − to zoom.`,
     );
   }
