@@ -21,6 +21,10 @@ MOST_BYTES = 5_000_000
 _FRAME = 250_000  # bytes of script, style and numbers, with a reserve
 _BASE64 = 4 / 3
 _OF_TEXTS = 0.25  # share of the page that texts may take where the model needs the rest
+_NO_TEXTS = (
+    "No texts are in this page: the model keeps its score, not the texts. `keytokens report` takes them from a table, "
+    "and `keytokens fit --keep-texts` keeps them in the model."
+)
 _SPARE = 0.97  # of the room is aimed at: sizes are known only when everything is packed
 
 
@@ -50,7 +54,9 @@ def fit(
     if model is None:
         small, model = _shrunk(small, (1 - _OF_TEXTS) * room)
     parts, rows, left_out = {"model": model}, [], []
-    if found is not None and len(texts):
+    if found is not None and not len(texts):
+        left_out.append(_NO_TEXTS)
+    elif found is not None:
         chosen, parts["documents"] = _texts_within(texts, found, max_texts, room - len(model))
         rows = chosen.rows.tolist()
         if len(rows) < len(texts):

@@ -10,7 +10,7 @@ import { Panel } from "./panel.js";
 const UNSURE = 0.75; // probability of the label below which a text counts as unsure
 const SNIPPET = 160;
 const FULL_SCREEN = "(max-width: 599px)";
-const SEEN = "seen in training";
+export const SEEN = "seen in training";
 
 /** The container as rows. */
 export function documentsOf(container) {

@@ -5,7 +5,7 @@ import { addressOf } from "./address.js";
 import { because } from "./because.js";
 import { weakestFirst, confusionMatrix } from "./classes.js";
 import { foreign, h, line, replace } from "./dom.js";
-import { apart, surest, wrongLine } from "./errors.js";
+import { SEEN, apart, surest, wrongLine } from "./errors.js";
 import { Explanation } from "./explain.js";
 import { oneLine, percent, several, whole } from "./format.js";
 import { marksOf } from "./marks.js";
@@ -30,15 +30,16 @@ export class SummaryView {
   constructor(room, page) {
     const { overview, model, documents } = page;
     const scored = overview && overview.n > 0;
+    const honest = scored && overview.kind !== SEEN;
     replace(
       room,
       h("div", { class: "wide head" }, headline(overview, scored), notes(overview)),
-      scored ? h("section", { class: "most" }, weakestFirst(overview)) : null,
-      scored ? h("section", { class: "least" }, confusionMatrix(overview)) : null,
+      honest ? h("section", { class: "most" }, weakestFirst(overview)) : null,
+      honest ? h("section", { class: "least" }, confusionMatrix(overview)) : null,
       scored && documents ? h("section", { class: "wide" }, mistakes(overview, model, documents)) : null,
       h("section", { class: "wide" }, ...decides(model)),
-      scored ? h("section", { class: "half" }, trust(overview)) : null,
-      h("section", { class: scored ? "half" : "wide" }, ...aboutModel(model, overview)),
+      honest ? h("section", { class: "half" }, trust(overview)) : null,
+      h("section", { class: honest ? "half" : "wide" }, ...aboutModel(model, overview)),
     );
   }
 
@@ -54,13 +55,13 @@ function headline(overview, scored) {
     ];
   }
   const { n, right, kind, accuracy } = overview;
-  if (kind === "seen in training") {
+  if (kind === SEEN) {
     return [
-      h("h1", null, "How good it is, this page cannot say"),
+      h("h1", null, "No score on texts it had never seen"),
       line("sub", overview.note || UNKNOWN),
       line(
         "small",
-        badge("seen in training", "doubt"),
+        badge(SEEN, "doubt"),
         ` Right on ${whole(right)} of ${whole(n)} texts of its own training (${percent(accuracy)}).`,
       ),
     ];
@@ -102,7 +103,7 @@ function standing({ interval, baseline, names, classes, uncovered, known }) {
 function notes(overview) {
   if (!overview) return null;
   const { n, kinds, uncovered, names = [], known, left_out: left } = overview;
-  const seen = overview.kind === "seen in training" ? 0 : (kinds?.["seen in training"] ?? 0);
+  const seen = overview.kind === SEEN ? 0 : (kinds?.[SEEN] ?? 0);
   const list = (places) => places.slice(0, 6).map((k, i) => [i ? ", " : "", foreign(oneLine(names[k], 30))]);
   const strange = names.map((_, k) => k).slice(known);
   const lines = [
