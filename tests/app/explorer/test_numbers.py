@@ -151,6 +151,18 @@ def test_a_pruned_page_is_the_pruned_model(visit):
     assert f"it holds 25 of the {len(clf.vocabulary_)} tokens" in one.text("#view-summary .notes")
 
 
+@pytest.mark.parametrize("name", ["two classes", "four classes"])
+def test_a_share_of_noise_is_in_every_probability(visit, name):
+    own, texts, _ = variant(name)
+    clf = own.pruned(len(own.vocabulary_))
+    clf.label_noise_ = 0.06
+    found = visit(f"{name}: noise", clf).run(
+        "(texts) => texts.map((text) => keytokens.explain(text).toJSON())", texts[:20]
+    )
+    for text, ours in zip(texts, found, strict=False):
+        same(ours, python_answer(clf, text), text)
+
+
 def test_masked_words(visit):
     """A word that is masked in the page is a MASK in the text for Python."""
     for name in ("two classes", "binary trigrams"):

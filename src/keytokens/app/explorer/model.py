@@ -27,6 +27,7 @@ def packed_model(clf: KeyTokenClassifier) -> bytes:
         "intercept": np.asarray(theta.c, np.float64).tolist(),
         "empty": np.asarray(theta.empty, np.float64).tolist(),
         "log_sink": None if log_sink == -np.inf else log_sink,
+        "noise": clf.label_noise_,
         "history": [float(value) for value in clf.history_],
         "status": clf.status_,
         "options": {name: value for name, value in clf.flat_params().items() if _is_plain(value)},

@@ -136,15 +136,20 @@ export class Explanation {
     return this.#once("flipWords", () => (this.names.length ? flipWords(this.phrase) : NO_WORDS));
   }
 
+  /** The probability of the label from its margins over all rivals, as the model says it. */
+  #chanceOf(margins) {
+    return this.model.chance(probabilityOf(margins));
+  }
+
   /** Least probability of the label, whatever is deleted outside the sufficient set. */
   get atLeast() {
-    return this.#once("atLeast", () => probabilityOf(extremesKeeping(this.votes, this.sufficient.indices, -1)));
+    return this.#once("atLeast", () => this.#chanceOf(extremesKeeping(this.votes, this.sufficient.indices, -1)));
   }
 
   /** [least, greatest] of these probabilities. */
   get keeping() {
     if (!this.names.length) return null;
-    return [this.atLeast, probabilityOf(extremesKeeping(this.votes, this.sufficient.indices, 1))];
+    return [this.atLeast, this.#chanceOf(extremesKeeping(this.votes, this.sufficient.indices, 1))];
   }
 
   /** The same when at most m tokens are deleted: [[m, least, greatest], ...]. */
@@ -152,13 +157,14 @@ export class Explanation {
     return this.#once("deleting", () => {
       if (!this.names.length) return [];
       const ends = rangesDeleting(this.votes, DELETIONS);
-      const side = (i, end) => probabilityOf(ends[i].map((both) => both[end]));
+      const side = (i, end) => this.#chanceOf(ends[i].map((both) => both[end]));
       return DELETIONS.map((m, i) => [m, side(i, 0), side(i, 1)]);
     });
   }
 
   get probabilityAfterFlip() {
-    return this.flip.status === "none" ? null : probabilityWithout(this.votes, this.flip.indices);
+    if (this.flip.status === "none") return null;
+    return this.model.chance(probabilityWithout(this.votes, this.flip.indices));
   }
 
   get tight() {

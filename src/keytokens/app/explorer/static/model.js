@@ -122,10 +122,16 @@ export class Model {
     return this.two ? [0, scores[0]] : scores;
   }
 
+  /** A probability as the model says it: a share of the labels is taken for drawn by lot. */
+  chance(p) {
+    const { noise } = this.facts;
+    return noise ? (1 - noise) * p + noise / this.classes.length : p;
+  }
+
   /** {label, probabilities, scores} of what `read` gave. */
   predict(read) {
     const scores = this.scores(read);
-    const probabilities = softmax(scores);
+    const probabilities = softmax(scores).map((p) => this.chance(p));
     return { label: argmax(probabilities), probabilities, scores };
   }
 }
