@@ -254,7 +254,7 @@ def test_errors(visit):
         assert one.text("#view-errors .detail-head b") == f"Text {row + 1}"
         assert e.certificate.sentence in one.text("#view-errors .proof")
         assert one.text("#view-errors .label bdi") == e.label
-        assert f"{e.probability:.3f}" in one.text("#view-errors .classes")
+        assert percent(e.probability) in one.text("#view-errors .classes")
         shown = one.run("document.querySelector('#view-errors .text').textContent")
         assert shown == broken(clean(texts[row]))
         one.page.keyboard.press("ArrowDown")
@@ -297,7 +297,7 @@ def test_try_it(visit):
     one.page.wait_for_function("(text) => keytokens.views.try.e.text === text", arg=text)
     e = clf.explain(text)
     assert e.certificate.sentence in one.text("#view-try .proof")
-    assert f"{e.probability:.3f}" in one.text("#view-try .classes")
+    assert percent(e.probability) in one.text("#view-try .classes")
     assert "of 8 words known" in one.text("#view-try .foot")
     # click a word: it is masked, as Python's MASK is
     one.page.click("#view-try .w >> text='superb'")
@@ -355,6 +355,11 @@ def test_try_it(visit):
 
 def BARS(one: Visit) -> list[list[str]]:
     return [row.split("\n") for row in one.page.locator("#view-try .leads li").all_inner_texts()]
+
+
+def percent(p: float) -> str:
+    ends = {p > 0.999: "> 99.9", p < 0.001: "< 0.1"}
+    return f"{ends.get(True, f'{100 * p:.{int(p > 0.99 or p < 0.01)}f}')}\u00a0%"
 
 
 def two(x: float) -> str:

@@ -1,7 +1,7 @@
 // What speaks for a class and against it, on one scale: the tokens of a text as bars, and the classes as bars.
 
 import { bar, foreign, h, svg } from "./dom.js";
-import { chance, oneLine, several, shortly } from "./format.js";
+import { oneLine, percent, several, shortly } from "./format.js";
 
 const MOST_BARS = 10; // tokens; the others are added up
 const MOST_CLASSES = 8;
@@ -86,7 +86,7 @@ export function classBars(e, base, { label, rival }) {
       { class: k === e.label ? "chosen" : null },
       foreign(oneLine(e.model.classes[k].name, 30), { class: "name" }),
       bar(e.probabilities[k], side(k), base === e ? null : base.probabilities[k]),
-      h("span", { class: "num" }, chance(e.probabilities[k])),
+      h("span", { class: "num" }, percent(e.probabilities[k])),
     ),
   );
   const rest = order.length - shown.length;

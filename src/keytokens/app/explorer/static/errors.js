@@ -8,6 +8,7 @@ import { VirtualList } from "./list.js";
 import { Panel } from "./panel.js";
 
 const UNSURE = 0.75; // probability of the label below which a text counts as unsure
+const FAR = 0.02; // between two answers of the same label, from where both are told
 const SNIPPET = 160;
 const FULL_SCREEN = "(max-width: 599px)";
 export const SEEN = "seen in training";
@@ -233,8 +234,10 @@ function remark(one, base, names) {
   const { label, truth, probability, right } = one;
   const given = right ? ["✓ right: given ", name(truth)] : ["✗ wrong: given ", name(truth)];
   const verdict = h("span", { class: right ? "right" : "wrong" }, given);
-  if (base.label === label) return h("p", null, verdict);
   const asked = apart(one) ? "a model that had not seen this text" : "the whole model, of which this is a smaller one,";
+  const sure = `Asked for the score, ${asked} was ${percent(probability)} sure.`;
+  const far = Math.abs(base.probability - probability) > FAR;
+  if (base.label === label) return [h("p", null, verdict), far ? line("small soft", sure) : null];
   return line("small", `Asked for the score, ${asked} said `, name(label), ` (${percent(probability)}). `, verdict);
 }
 

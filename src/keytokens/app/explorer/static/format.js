@@ -45,12 +45,6 @@ export function figure(x) {
   return x >= 0.00095 || x === 0 ? x.toFixed(4) : x.toPrecision(2);
 }
 
-/** Three decimals; what is neither 0 nor 1 does not look as if it were. */
-export function chance(p) {
-  if (p > 0 && p < 0.001) return "< 0.001";
-  return p > 0.999 && p < 1 ? "> 0.999" : p.toFixed(3);
-}
-
 export const lowEnd = (p) => (Math.floor(p * 1000) / 1000).toFixed(3);
 export const highEnd = (p) => (Math.ceil(p * 1000) / 1000).toFixed(3);
 export const whole = (n) => n.toLocaleString("en-GB");

@@ -10,7 +10,7 @@ const LOW_EDGE = 34;
 const EDGE = 8;
 const REACH = 14; // pixels from the pointer within which a token is found
 const LABELS = 60; // names written at most
-const HUES = ["n-solid", "p-solid", "c3", "c4", "c5", "c6", "c7", "c8", "p-solid"];
+export const HUES = ["n-solid", "p-solid", "c3", "c4", "c5", "c6", "c7", "c8", "p-solid"];
 const PLAIN = 7; // the sign of every class where there are more than six
 const FOCUSED = 8;
 

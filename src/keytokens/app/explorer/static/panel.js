@@ -22,6 +22,8 @@ export class Panel {
     Object.assign(this, { model, onChange, text: null, hidden: new Set(), past: [], chosen: null });
     this.answer = h("div", { class: "answer" });
     this.legend = h("p", { class: "legend" });
+    this.keptKey = h("span", null, h("b", { class: "kept" }, "line"), " keep these and it stays");
+    this.goneKey = h("span", null, h("b", { class: "gone" }, "dots"), " mask these and it changes");
     this.inspector = h("p", { class: "inspector soft" });
     this.view = new TextView({
       label: "The text; arrow keys move from word to word, Enter masks one",
@@ -104,6 +106,8 @@ export class Panel {
     const marks = marksOf(e, { ...this.pair, kept: kept.positions, gone });
     marks.most = marksOf(this.base, this.pair).most || marks.most;
     this.marks = marks;
+    this.keptKey.hidden = !kept.positions.length;
+    this.goneKey.hidden = !gone.length;
     this.view.show(e, this.hidden, marks);
     const staying = new Set([...kept.positions, ...this.hidden]);
     const others = e.words.map((_, i) => i).filter((i) => !staying.has(i));
@@ -172,8 +176,8 @@ export class Panel {
     return [
       h("span", null, h("b", { class: "p4" }, "blue"), " speaks for ", name(label)),
       h("span", null, h("b", { class: "n4" }, "orange"), " for ", model.two ? name(rival) : this.#choice(label, rival)),
-      h("span", null, h("b", { class: "kept" }, "line"), " keep these and it stays"),
-      h("span", null, h("b", { class: "gone" }, "dots"), " mask these and it changes"),
+      this.keptKey,
+      this.goneKey,
       unknownWords(e) ? h("span", null, h("b", { class: "unknown" }, "grey"), " not known") : null,
     ];
   }

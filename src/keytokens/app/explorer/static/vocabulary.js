@@ -4,7 +4,7 @@ import { addressOf, remember } from "./address.js";
 import { announce, bar, button, choice, download, foreign, h, line, replace, scrolling, tableOf } from "./dom.js";
 import { broken, clean, figure, oneLine, several, signed, whole } from "./format.js";
 import { VirtualList } from "./list.js";
-import { SHAPE_SIGNS, TokenMap } from "./map.js";
+import { HUES, SHAPE_SIGNS, TokenMap } from "./map.js";
 
 const EXAMPLES = 4;
 const OWN_SIGNS = 6; // classes that have a sign and a colour of their own
@@ -201,9 +201,9 @@ export class VocabularyView {
   }
 
   #sign(k) {
-    const sign = this.signs ? this.signs[k] : 0;
-    const look = this.signs ? `sign kind-${sign}` : "sign soft";
-    return h("span", { class: look, "aria-hidden": "true" }, this.signs ? SHAPE_SIGNS[sign] : "");
+    const sign = h("span", { "aria-hidden": "true" }, this.signs ? SHAPE_SIGNS[this.signs[k]] : "");
+    if (this.signs) sign.style.color = `var(--${HUES[this.signs[k]]})`;
+    return sign;
   }
 
   #row(s) {
