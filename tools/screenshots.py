@@ -97,7 +97,7 @@ def documentation(browser: Browser) -> None:
     clf.report(page, texts, labels, title="Film reviews")
     shots = {
         "summary-light": "#summary",
-        "errors-light": "#errors",
+        "errors-light": "#errors?show=wrong&given=negative",
         "words-dark": "#words",
         "try-light": f"#try?text={quote_plus(REVIEW)}",
         "try-dark": f"#try?text={quote_plus(REVIEW)}&mask=19.22",
