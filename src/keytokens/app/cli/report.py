@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...estimators.evaluation import SEEN
 from ...estimators.saving import load_text_model
 from ...io.reading import read_table
 from ...io.sources import check_format
@@ -61,6 +62,8 @@ def report(
         show_json({**facts, "columns": {"text": text_column, "label": label_column}})
         return
     low, high = facts["interval"]
-    say(f"accuracy {facts['accuracy']:.4f} on {facts['texts']:,} texts (95 % interval {low:.4f} to {high:.4f})")
+    seen = ", which says nothing about the next text" if facts["kind"] == SEEN else ""
+    of = f"{facts['n']:,} texts ({facts['kind']}{seen})"
+    say(f"accuracy {facts['accuracy']:.4f} ({low:.4f} to {high:.4f}) on {of}")
     holds = f"{facts['tokens']:,} of {facts['tokens_of']:,} tokens, {facts['shown']:,} of {facts['texts']:,} texts"
     say(f"page: {output} ({facts['bytes'] / 1e6:.1f} MB: {holds})")
