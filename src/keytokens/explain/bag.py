@@ -21,7 +21,7 @@ from ..model.losses import probabilities
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
 from .certificate import Proof, said
-from .record import Explained, ItemSet, Prediction
+from .record import Explained, ItemSet, Prediction, frame
 
 Array = NDArray[np.float64]
 
@@ -66,6 +66,7 @@ class BagExplanation(Explained):
     values: Array | None  # (T, K) class scores, intercept folded in; two classes: 0 and b + c. None: head not linear
     scores: Array  # (K,) f of the bag; two classes: 0 and f
     classes: Sequence[Any]
+    chosen: int | None = None
 
     @functools.cached_property
     def prediction(self) -> Prediction:
@@ -119,13 +120,32 @@ class BagExplanation(Explained):
         silent = "" if self.formal else said("not linear", {})
         return BagCertificate(self.prediction, self._votes, *self._sets, len(self.log_weight), False, silent)
 
+    def contributions_against(self, rival: Any = None) -> Array:
+        """For each instance its contribution to the label less that to a rival; none where the head is not linear."""
+        if self.values is None:
+            return np.zeros(0)
+        other = self._rival if rival is None else self._index_of(rival)
+        return self.attention * (self.values[:, self.prediction.winner] - self.values[:, other])
+
+    def sink_against(self, rival: Any = None) -> float:
+        """Zero: a bag has no sink."""
+        return 0.0
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each instance, and what it says against the rival."""
+        return frame(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        differences = self.contributions_against().tolist() or [None] * len(self.instances)
+        return [{**vars(one), "difference": x} for one, x in zip(self.instances, differences, strict=True)]
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain data for JSON."""
         return {
             "schema": 1,
             **self._verdict(),
             "formal": self.formal,
-            "instances": [dict(instance.__dict__) for instance in self.instances],
+            "instances": self._rows(),
             "sufficient": self.sufficient.to_dict(),
             "flip": self.flip.to_dict(),
             "certificate": self.certificate.to_dict(),

@@ -1,14 +1,15 @@
-"""What is proved of one prediction, in numbers and in one paragraph. Texts and bags differ in the words only."""
+"""What is proved of one prediction, in numbers and in a few sentences. Texts and bags differ in the words only."""
 
 from __future__ import annotations
 
 import functools
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,10 @@ from ..model.attention import shares
 from ..proof import ranges
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
+from .format import label_name, one_line
 from .record import Prediction
 
-_FEWER = {1: "fewer than 1", 2: "fewer than 2", 3: "fewer than many"}  # by the size of the set, up to 3
+NAMED = 4  # members of a set that a sentence names; of more than these one less
 DELETIONS = (1, 2, 3, 5, 10)  # for how many deleted items the range of the probability is given
 
 
@@ -34,6 +36,26 @@ def sentences() -> dict[str, Any]:
 def said(name: str, facts: Mapping[str, Any]) -> str:
     """The sentence of this name with its facts filled in."""
     return str(sentences()[name]).format_map(facts)
+
+
+class Told(NamedTuple):
+    """A set as the sentences tell it."""
+
+    unit: str  # what its members are called, in the plural
+    found: ProvedSet
+    names: Sequence[str]
+
+
+class Said(NamedTuple):
+    """What is proved, in sentences; empty where there is nothing to say."""
+
+    because: str  # the label, and what fixes it
+    keep: str = ""  # what fixing means
+    change: str = ""  # what changes the label
+    limit: str = ""  # what the proof does not speak of
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +75,6 @@ class Proof:
     silent: str = ""  # why nothing is proved, if so
 
     unit: ClassVar[str]  # what items are called, in the plural
-
-    @property
-    def leaves(self) -> str:
-        """What a deletion must leave where there is no sink."""
-        return str(sentences()["units"][self.unit]["rest"])
 
     @property
     def covers(self) -> str:
@@ -114,15 +131,18 @@ class Proof:
         return low, high
 
     @functools.cached_property
+    def _least(self) -> NDArray[Any] | None:
+        """(R,) least margin over each rival while the sufficient set stays."""
+        if self.margins is not None:
+            return np.array(self.margins[:1])
+        return None if self._proved is None else ranges.least_keeping(self._proved, self.kept.indices)
+
+    @functools.cached_property
     def at_least(self) -> float | None:
         """The least of these probabilities, and, since nothing may be deleted too, never above that of the whole."""
-        if self.margins is not None:
-            margins: Any = self.margins[:1]
-        elif self._proved is not None:
-            margins = ranges.least_keeping(self._proved, self.kept.indices)
-        else:
+        if self._least is None:
             return None
-        return min(self.prediction.chance(ranges.probability_of(margins)), self.prediction.probability)
+        return min(self.prediction.chance(ranges.probability_of(self._least)), self.prediction.probability)
 
     @functools.cached_property
     def deleting(self) -> dict[int, tuple[float, float]]:
@@ -172,18 +192,58 @@ class Proof:
         return self.kept.tight or self.gone.tight
 
     @functools.cached_property
-    def sentence(self) -> str:
-        if self.silent:
-            return self.silent
-        own = sentences()["units"][self.unit]
-        items = f"{self.items} {self.unit if self.items != 1 else own['unit']}"
-        facts = {**own, "units": self.unit, "items": items, "label": repr(self.prediction.label)}
-        facts["rivals"] = len(self.prediction.classes) - 1
-        tight = [said("tight", facts)] if self.tight else []
-        return " ".join([*_kept_sentences(self, facts), *_gone_sentences(self, facts), *tight, self.covers])
+    def said(self) -> Said:
+        """What is proved, as sentences."""
+        return self.of_items
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+    @property
+    def sentence(self) -> str:
+        """What is proved, in one paragraph."""
+        return str(self.said)
+
+    @functools.cached_property
+    def of_items(self) -> Said:
+        """The same of items even where `said` speaks of words, whose sets take longest."""
+        if self._least is None:
+            return Said(self.silent)
+        kept, gone = (Told(self.unit, found, self._names(found.indices)) for found in (self.kept, self.gone))
+        return self._say(kept, gone, self._least)
+
+    def _names(self, indices: Sequence[int]) -> list[str]:
+        """What some items are called."""
+        return [str(index) for index in indices]
+
+    def _unknown(self) -> str:
+        """How many words of the input the model does not know, where that is worth a sentence."""
+        return ""
+
+    def _say(self, kept: Told, gone: Told, least: NDArray[Any]) -> Said:
+        """The sentences about these sets; `least`: the least margin over each rival while the first one stays."""
+        facts = label_facts(self.prediction)
+        stays = said(*_staying(self.prediction, least, facts))
+        tight = said("tight", facts) if kept.found.tight or gone.found.tight else ""
+        limit = f"{tight} {self.covers}".strip()
+        if not kept.found.size:
+            return Said(said("no need", {**facts, "stays": stays}), self._unknown(), "", limit)
+        because = said("because", {**facts, "names": listed(kept)})
+        how = {**facts, "stays": stays, "size": kept.found.size, "lower": kept.found.lower, "unit": kept.unit}
+        keep = said("keep one" if kept.found.size == 1 else f"keep {kept.found.status}", how)
+        return Said(because, keep, self._changing(gone), limit)
+
+    def _changing(self, gone: Told) -> str:
+        """What changes the label. The flip set is a minimum wherever it is shown."""
+        found, classes = gone.found, self.prediction.classes
+        if not found.size:
+            return said("no change", {"rest": sentences()["units"][gone.unit]["rest"]})
+        after = label_name(self.prediction.name(found.label_after))
+        facts = {"size": found.size, "unit": gone.unit, "names": listed(gone), "after": after}
+        if found.size == 1:
+            return said("change one", facts)
+        change = said("change minimum", facts)
+        return f"{change} {said('change to', facts)}" if len(classes) > 2 else change
+
+    def to_dict(self, words: bool = True) -> dict[str, Any]:
+        """Plain data for JSON; without `words` the sentence speaks of tokens."""
         return {
             "label": self.prediction.label,
             "logit": self.prediction.logit,
@@ -201,32 +261,54 @@ class Proof:
             "tight": self.tight,
             "unit": self.unit,
             "covers": self.covers,
-            "sentence": self.sentence,
+            "sentence": str(self.said if words else self.of_items),
         }
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.sentence!r})"
 
 
-def _kept_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
-    """What the sufficient set does, and that no smaller one does."""
-    kept = c.kept
-    at_least = f"{math.floor((c.at_least or 0.0) * 100) / 100:.2f}"  # rounded down: what is said must be true
-    facts = {**facts, "size": kept.size, "lower": kept.lower, "fewer": kept.size - 1, "probability": at_least}
-    if kept.size == 0:
-        return [said("kept none", facts)]
-    if kept.status != "minimum":
-        return [said("kept subset", facts)]
-    does = said("kept one" if kept.size == 1 else "kept many", facts)
-    return [does, said(_FEWER[min(kept.size, 3)], facts)] if kept.size > 1 or c.has_sink else [does]
+def label_facts(prediction: Prediction) -> dict[str, Any]:
+    """The label and its probability, as sentences name them."""
+    return {"label": label_name(prediction.label), "chance": percent(prediction.probability)}
 
 
-def _gone_sentences(c: Proof, facts: dict[str, Any]) -> list[str]:
-    """What the flip set does, and that no smaller one does."""
-    gone = c.gone
-    if gone.status == "none":
-        return [said("gone none, sink" if c.has_sink else "gone none", facts)]
-    facts = {**facts, "size": gone.size, "fewer": gone.size - 1, "after": repr(c.prediction.name(gone.label_after))}
-    facts["probability"] = f"{c.probability_after_flip:.2f}"
-    does = said("gone one" if gone.size == 1 else "gone many", facts)
-    return [does, said(_FEWER[min(gone.size, 3)], facts)] if gone.size > 1 else [does]
+def percent(p: float) -> str:
+    """A probability; what is neither 0 nor 1 does not look as if it were.
+
+    >>> percent(0.98), percent(0.9999)
+    ('98\xa0%', 'over 99\xa0%')
+    """
+    if 0.995 < p < 1:
+        return said("percent, nearly all", {})
+    return said("percent, nearly none" if 0 < p < 0.005 else "percent", {"number": f"{100 * p:.0f}"})
+
+
+def _staying(prediction: Prediction, least: NDArray[Any], facts: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """How the label stays. A bound below one half says little by itself: it stays ahead, by least of this rival."""
+    classes = len(prediction.classes)
+    # the label has the largest of all probabilities as long as it stays
+    bound = min(max(prediction.chance(ranges.probability_of(least)), 1 / classes), prediction.probability)
+    down = math.floor(100 * bound)  # what is said must be true
+    others = np.delete(np.arange(classes), prediction.winner)
+    rival = label_name(prediction.name(int(others[least.argmin()])))
+    name = "stays ahead" if classes > 2 and bound < 0.5 else "stays"
+    return name, {**facts, "least": said("percent", {"number": down}), "rival": rival}
+
+
+def listed(told: Told) -> str:
+    """The first members of a set by name, each name once, and how many others there are."""
+    quotes = told.unit != "instances"
+    times = Counter(one_line(name) for name in told.names)
+    shown = list(times.items())[: NAMED if len(times) <= NAMED else NAMED - 1]
+    more = told.found.size - sum(count for _, count in shown)
+    kinds = {True: "name", False: "name again"}
+    names = [said(kinds[n == 1], {"name": name, "times": n}) if quotes else name for name, n in shown]
+    if more:
+        text = said("names and more", {"first": ", ".join(names), "more": more})
+    elif len(names) > 1:
+        text = said("names", {"first": ", ".join(names[:-1]), "last": names[-1]})
+    else:
+        text = names[0]
+    unit = sentences()["units"][told.unit]
+    return str(unit["names" if told.found.size == 1 else "names of many"]).format(names=text)

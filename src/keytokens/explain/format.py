@@ -1,88 +1,12 @@
-"""How labels and numbers are written, and a text cut into pieces, each with the tokens that cover it."""
+"""How labels and numbers are written."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-from .bag import BagExplanation
-from .text import Explanation, TokenUse
-
-Record = Explanation | BagExplanation  # what pages and terminal show
-
-LONGEST_TEXT = 200_000  # characters that are highlighted
 LONGEST_NAME = 60  # characters of a label or token in a table
-
-
-class Piece(NamedTuple):
-    """A stretch of text that the same occurrences cover from end to end."""
-
-    start: int
-    end: int
-    uses: tuple[TokenUse, ...]
-    ink: float  # contribution per character, summed over the occurrences
-    sufficient: bool
-    flip: bool
-
-
-def text_of(e: Record) -> str:
-    """What is highlighted: the text itself; of a bag, the numbers of its instances."""
-    if isinstance(e, BagExplanation):
-        return " ".join(str(instance.index) for instance in e.instances)
-    return e.text
-
-
-def instance_name(index: int) -> str:
-    """What an instance is called where it stands alone.
-
-    >>> instance_name(3)
-    'instance 3'
-    """
-    return f"instance {index}"
-
-
-def _instances(e: BagExplanation) -> Iterator[Piece]:
-    """An instance has all its ink on its number; where nothing is proved of instances there is none."""
-    kept, gone = set(e.sufficient), set(e.flip)
-    end = 0
-    for t in e.instances:
-        start = end + (t.index > 0)
-        if end < start <= LONGEST_TEXT:
-            yield Piece(end, start, (), 0.0, False, False)
-        if start >= LONGEST_TEXT:
-            break
-        end = min(start + len(str(t.index)), LONGEST_TEXT)
-        uses: tuple[TokenUse, ...] = ()
-        if t.value is not None and t.contribution is not None:
-            name = instance_name(t.index)
-            uses = (TokenUse(name, start, end, t.attention, t.value, t.contribution, t.selected),)
-        yield Piece(start, end, uses, t.contribution or 0.0, t.index in kept, t.index in gone)
-
-
-def pieces(e: Record) -> list[Piece]:
-    """The text up to `LONGEST_TEXT`, without a gap."""
-    if isinstance(e, BagExplanation):
-        return list(_instances(e))
-    stop = min(len(e.text), LONGEST_TEXT)
-    uses = [use for use in e.tokens if use.start < stop]
-    edges = sorted({0, stop, *(use.start for use in uses), *(min(use.end, stop) for use in uses)})
-    kept, gone = ({span for item in one.items for span in item.spans} for one in (e.sufficient, e.flip))
-    found: list[Piece] = []
-    over: list[TokenUse] = []
-    coming = 0
-    for start, end in pairwise(edges):
-        over = [use for use in over if use.end > start]
-        while coming < len(uses) and uses[coming].start == start:  # they are in order of their start
-            over.append(uses[coming])
-            coming += 1
-        ink = sum(use.contribution / (use.end - use.start) for use in over)
-        spans = {(use.start, use.end) for use in over}
-        found.append(Piece(start, end, tuple(over), ink, not kept.isdisjoint(spans), not gone.isdisjoint(spans)))
-    return found
-
 
 # Control characters but tab and line ends, lone surrogates, and code points that are no characters.
 _NO_GLYPH = re.compile(
@@ -101,9 +25,14 @@ def clean(text: str) -> str:
     return _NO_GLYPH.sub("\ufffd", text).replace("\r\n", " \n").replace("\r", "\n")
 
 
+def broken(text: str) -> str:
+    """With line feeds for the raw `<br />` of web pages."""
+    return re.sub(r"<br\s*/?>", "\n", text, flags=re.IGNORECASE)
+
+
 def one_line(text: str) -> str:
     """Clean, on one line, and not too long."""
-    line = re.sub(r"\s", " ", clean(text))
+    line = re.sub(r"\s", " ", broken(clean(text)))
     return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
 
 
@@ -161,11 +90,3 @@ def bounds(least: float, greatest: float) -> str:
     '0.499 to 0.501'
     """
     return f"{math.floor(least * 1000) / 1000:.3f} to {math.ceil(greatest * 1000) / 1000:.3f}"
-
-
-def sides(e: Record) -> tuple[str, str]:
-    """What a positive and what a negative contribution speak for."""
-    labels = list(e.probabilities)
-    if len(labels) == 2:
-        return f"for {quoted(labels[1])}", f"for {quoted(labels[0])}"
-    return f"for {quoted(e.label)}", f"against {quoted(e.label)}"

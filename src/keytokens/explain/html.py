@@ -15,21 +15,10 @@ from string import Template
 from typing import Any
 
 from .bag import BagExplanation
-from .format import (
-    LONGEST_TEXT,
-    Piece,
-    Record,
-    clean,
-    figure,
-    label_name,
-    one_line,
-    pieces,
-    probability,
-    sides,
-    signed,
-    text_of,
-)
-from .sections import Bar, Section, classes, key_tokens, sections
+from .certificate import percent
+from .format import broken, clean, figure, label_name, one_line, probability, signed
+from .pieces import LONGEST_TEXT, Piece, Record, pieces, sides, text_of
+from .sections import Bar, Section, classes, key_tokens, sections, strongest
 from .text import KeyToken
 
 LEVELS = 8  # shades of each side, as in style.css
@@ -118,45 +107,46 @@ def explanation_page(e: Record) -> str:
     """A whole page for one explained text or bag."""
     subject = f"a bag of {e.certificate.items:,}" if isinstance(e, BagExplanation) else one_line(e.text)
     title = f"{label_name(e.label)} ({probability(e.probability)}): {subject}"
-    return plain_page(title, f'<main class="kt-one">\n{_summary(e)}\n{_grid(sections(e))}\n</main>')
+    return plain_page(title, f'<main class="kt-one">\n{_shown(e)}\n</main>')
 
 
 def explanation_fragment(e: Record) -> str:
-    """The same for a notebook: styles of its own, the tables folded."""
-    return f'<div class="keytokens"><style>{css()}</style>\n<div class="kt-one">\n{_folded(e)}\n</div></div>\n'
+    """The same for a notebook, with styles of its own."""
+    return _fragment(f'<div class="kt-one">\n{_shown(e)}\n</div>')
 
 
-def documents_page(
-    title: str,
-    intro: str,
-    rows: Sequence[tuple[str, Record]],
-    keys: Mapping[Any, Sequence[KeyToken]] | None = None,
-) -> str:
-    """One page for several explained texts, each under its caption, and the key tokens of each class."""
-    paragraphs = [f'<p class="kt-intro">{escaped(part)}</p>' for part in intro.split("\n\n") if part.strip()]
-    articles = [f"<article>\n<h2>{escaped(caption)}</h2>\n{_folded(e)}\n</article>" for caption, e in rows]
-    grid = _grid(key_tokens(keys)) if keys else ""
-    parts = [f"<h1>{escaped(title)}</h1>", *paragraphs, grid, *articles]
-    return plain_page(title, "<main>\n" + "\n".join(parts) + "\n</main>")
+def key_tokens_fragment(found: Mapping[Any, Sequence[KeyToken]]) -> str:
+    """The most decisive tokens of each class for a notebook."""
+    return _fragment(_grid(key_tokens(found)))
 
 
-def _folded(e: Record) -> str:
-    more = "Sets, contributions and ranges"
-    return f"{_summary(e)}\n<details><summary>{more}</summary>\n{_grid(sections(e))}\n</details>"
+def _fragment(content: str) -> str:
+    return f'<div class="keytokens"><style>{css()}</style>\n{content}\n</div>\n'
 
 
-def _summary(e: Record) -> str:
-    return f"""<div class="kt-head">
+def _shown(e: Record) -> str:
+    """Label and proof, the text and what speaks for and against; the numbers are folded."""
+    said = e.certificate.said
+    head = f'{_name(label_name(e.label))} <span class="kt-chance">{escaped(percent(e.probability))}</span>'
+    because = f"<b>{escaped(said.because)}</b> {escaped(said.keep)}".strip()
+    change = f"<p>{escaped(said.change)}</p>" if said.change else ""
+    limit = f'<p class="kt-limit kt-soft">{escaped(said.limit)}</p>' if said.limit else ""
+    return f"""<div class="kt-parts">
 <div>
-<p class="kt-soft">Predicted label</p>
-<p class="kt-label" role="heading" aria-level="2">{_name(label_name(e.label))}</p>
-<p class="kt-figures">probability <b>{escaped(probability(e.probability))}</b> · logit <b>{signed(e.logit)}</b></p>
-</div>
+<p class="kt-label" role="heading" aria-level="2">{head}</p>
 <div class="kt-classes">{_rows(classes(e))}</div>
+<div class="kt-proof"><p>{because}</p>{change}</div>
 </div>
-<p class="kt-proof">{escaped(e.certificate.sentence)}</p>
+<div>
+{_text(e)}
 {_legend(e)}
-{_text(e)}"""
+{"".join(_rows(section) for section in strongest(e))}
+</div>
+</div>
+<details><summary>In numbers</summary>
+{_grid([*strongest(e), *sections(e)])}
+</details>
+{limit}"""
 
 
 def _name(text: str) -> str:
@@ -168,19 +158,16 @@ def _name(text: str) -> str:
 
 
 def _legend(e: Record) -> str:
-    bag = isinstance(e, BagExplanation)
-    entries = [] if bag else ['<b class="kt-u">grey</b> not known to the model']
-    if not e.certificate.silent:
-        positive, negative = map(escaped, sides(e))
-        entries = [
-            f'<b class="kt-p{LEVELS // 2}">blue, upright</b> speaks {positive}',
-            f'<b class="kt-n{LEVELS // 2}">orange, slanted</b> speaks {negative}',
-            '<b class="kt-s">solid line</b> sufficient set',
-            '<b class="kt-f">dotted line</b> flip set',
-            *entries,
-            f"point at {'an instance' if bag else 'a word'}: attention × value = contribution",
-        ]
-    return f'<p class="kt-legend">{"".join(f"<span>{entry}</span>" for entry in entries)}</p>' if entries else ""
+    if e.certificate.silent:
+        return ""
+    label, rival = map(escaped, sides(e))
+    entries = [
+        f'<b class="kt-p{LEVELS // 2}">blue</b> speaks for {label}',
+        f'<b class="kt-n{LEVELS // 2}">orange, slanted</b> speaks for {rival}',
+        '<b class="kt-s">solid line</b> keeps the label',
+        '<b class="kt-f">dotted line</b> changes it if deleted',
+    ]
+    return f'<p class="kt-legend">{"".join(f"<span>{entry}</span>" for entry in entries)}</p>'
 
 
 def _text(e: Record) -> str:
@@ -197,25 +184,25 @@ def _text(e: Record) -> str:
         f'{text}<p class="kt-note">Only the first {LONGEST_TEXT:,} characters are highlighted. '
         f"The sentence, the tables and the probabilities cover the whole text.</p>"
         f"<details><summary>The other {len(shown) - LONGEST_TEXT:,} characters</summary>"
-        f'<div class="kt-text" dir="auto" lang="">{html.escape(shown[LONGEST_TEXT:])}</div></details>'
+        f'<div class="kt-text" dir="auto" lang="">{html.escape(broken(shown[LONGEST_TEXT:]))}</div></details>'
     )
 
 
 def _piece(text: str, piece: Piece, most: float) -> str:
     if not piece.uses:
-        return html.escape(text)
+        return html.escape(broken(text))
     level = round(LEVELS * abs(piece.ink) / most) if most else 0
     side = "p" if piece.ink >= 0 else "n"
     looks = [f"kt-{side}{level}"] * (level > 0) + ["kt-s"] * piece.sufficient + ["kt-f"] * piece.flip
     tag = "mark" if piece.sufficient or piece.flip else "span"
     name = f' class="{" ".join(looks)}"' if looks else ""
     hints = [
-        f"{escaped(one_line(use.text))}: {figure(use.attention)} × {signed(use.value)} = {signed(use.contribution)}"
+        f"{escaped(one_line(use.text))}: {figure(use.attention)} × {signed(use.difference)} = {signed(use.lead)}"
         for use in piece.uses
     ]
     # what lies between two words needs no hint of its own: both have one
     hint = "" if text.isspace() else f' title="{"&#10;".join(hints)}"'
-    return f"<{tag}{name}{hint}>{html.escape(text)}</{tag}>"
+    return f"<{tag}{name}{hint}>{html.escape(broken(text))}</{tag}>"
 
 
 # --- sections
@@ -233,8 +220,9 @@ def _grid(found: Sequence[Section]) -> str:
 
 def _rows(section: Section) -> str:
     """The table of a section; what exceeds its first rows unfolds."""
-    head, first = (*section.head, ""), section.first
-    rows = [(_name(row.name), *map(escaped, row.figures), _bar(row.bar)) for row in section.rows[:MOST_ROWS]]
+    has_bars = any(row.bar for row in section.rows)
+    head, first = (*section.head, *([""] * has_bars)), section.first
+    rows = [(_name(row.name), *map(escaped, row.figures), *_bar(row.bar)) for row in section.rows[:MOST_ROWS]]
     beyond = len(section.rows) - len(rows)
     if not rows:
         return ""
@@ -245,11 +233,13 @@ def _rows(section: Section) -> str:
     return f"{table(head, rows[:first])}<details>{more}</details>"
 
 
-def _bar(bar: Bar) -> str:
+def _bar(bar: Bar | None) -> tuple[str, ...]:
+    """The cell of a bar, if there is one."""
+    if bar is None:
+        return ()
     x, width = f"{100 * bar.start:.2f}", f"{100 * (bar.end - bar.start):.2f}"
     shapes = f'<rect class="kt-b{bar.kind}" x="{x}" width="{width}" height="8"/>'
     if bar.mark is not None:
-        place = f"{min(max(100 * bar.mark - 0.5, 0), 99):.2f}"
-        track = '<rect class="kt-track" y="3" width="100" height="2"/>'
-        shapes = f'{track}{shapes}<rect class="kt-here" x="{place}" y="-2" width="1" height="12"/>'
-    return f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{shapes}</svg>'
+        place = f"{min(max(100 * bar.mark - 0.25, 0), 99.5):.2f}"
+        shapes += f'<rect class="kt-here" x="{place}" y="-2" width="0.5" height="12"/>'
+    return (f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{shapes}</svg>',)

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast, overload
 
 from numpy.typing import NDArray
 
 from .. import proof as proofs
+from ..base.errors import MissingExtra, refusal
 from ..base.files import write_whole
 from ..model.losses import noisy
 from ..proof.tokens import NOTHING, ProvedSet
@@ -21,9 +22,19 @@ from ..proof.votes import Votes
 
 if TYPE_CHECKING:
     from .certificate import Proof
-    from .format import Record
+    from .pieces import Record
 
 Item = TypeVar("Item")
+Self = TypeVar("Self", bound="Explained")
+
+
+def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A pandas data frame of some rows."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingExtra("to_frame needs pandas: pip install pandas") from error
+    return pd.DataFrame.from_records(list(rows))
 
 
 class Later(Sequence[Item]):
@@ -146,6 +157,8 @@ class Proved(NamedTuple):
 class Explained(ABC):
     """Why one input got its label."""
 
+    chosen: int | None  # index of the rival that was asked for
+
     @property
     @abstractmethod
     def prediction(self) -> Prediction:
@@ -190,6 +203,55 @@ class Explained(ABC):
         """f: two classes, positive for the second one; more, the score of the label."""
         return self.prediction.logit
 
+    @functools.cached_property
+    def _rival(self) -> int:
+        """Its index."""
+        if self.chosen is not None:
+            return self.chosen
+        after = self._sets.gone.label_after
+        if after is not None:
+            return after
+        others = self.prediction.probabilities.copy()
+        others[self.prediction.winner] = -1.0
+        return int(others.argmax())
+
+    @property
+    def rival(self) -> Any:
+        """The class that the label is set against: where the flip set leads, else the runner-up, or the chosen one.
+
+        Every token of the flip set speaks for the label against the class that it leads to. That class would be ahead
+        with any other token left in place too, and the set would not be a minimum.
+        """
+        return self.prediction.name(self._rival)
+
+    def against(self: Self, rival: Any) -> Self:
+        """The same with this class for a rival."""
+        return replace(self, chosen=self._index_of(rival))  # type: ignore[type-var]
+
+    def _index_of(self, rival: Any) -> int:
+        """The index of a rival."""
+        classes, label = list(self.prediction.classes), self.label
+        if rival not in classes:
+            raise refusal("explain", "rival", f"be a class of the model ({', '.join(map(repr, classes))})", rival)
+        if rival == label:
+            raise refusal("explain", "rival", "be another class than the one that is predicted", rival)
+        return classes.index(rival)
+
+    @abstractmethod
+    def contributions_against(self, rival: Any = None) -> NDArray[Any]:
+        """What each occurrence or instance says for the label less what it says for a rival (`self.rival` by default).
+
+        With `sink_against` they add up to the score of the label less that of the rival.
+        """
+
+    @abstractmethod
+    def sink_against(self, rival: Any = None) -> float:
+        """What the sink adds to the lead of the label over a rival: what no deletion takes away."""
+
+    @abstractmethod
+    def to_frame(self) -> Any:
+        """The items as a pandas data frame."""
+
     def _verdict(self) -> dict[str, Any]:
         """The first entries of `to_dict`, of whatever the record is."""
         return {
@@ -197,6 +259,8 @@ class Explained(ABC):
             "probability": self.probability,
             "probabilities": [{"label": k, "probability": p} for k, p in self.probabilities.items()],
             "logit": self.logit,
+            "rival": self.rival,
+            "sink_difference": self.sink_against(),
         }
 
     def to_html(self, path: str | Path | None = None) -> str:

@@ -5,18 +5,17 @@ A new kind of section is added to `sections`; both printers then show it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .bag import BagExplanation, InstanceSet
-from .certificate import said
-from .format import Record, bounds, figure, instance_name, label_name, probability, quoted, sides, signed
-from .text import FormalSet, KeyToken
+from .certificate import said, sentences
+from .format import bounds, figure, label_name, probability, quoted, signed
+from .pieces import Record, instance_name, leads, sides
+from .text import MOST_WORDS, FormalSet, KeyToken
 
-STRONGEST = 10  # tokens on each side
-MOST_WORDS = 5_000  # sets of words take a second per thousand words or so: longer texts are shown without them
-_FEW, _MORE, _MANY = 10, 12, 20  # rows of a table that are shown at once
+STRONGEST = 10  # tokens that have a bar of their own
+_FEWEST, _FEW, _MORE, _MANY = 6, 10, 12, 20  # rows of a table that are shown at once
 _THINNEST = 0.006  # of a range that is drawn
 
 
@@ -25,8 +24,8 @@ class Bar(NamedTuple):
 
     start: float
     end: float
-    kind: str  # "p" speaks for the positive side, "n" for the other one, "k" for neither; "r" is a range
-    mark: float | None = None  # a place on the line
+    kind: str  # "p" speaks for the label, "n" for its rival, "k" for neither
+    mark: float | None = None  # a place on the line: zero, or the whole input
 
 
 class Row(NamedTuple):
@@ -34,7 +33,7 @@ class Row(NamedTuple):
 
     name: str
     figures: tuple[str, ...]
-    bar: Bar
+    bar: Bar | None = None
 
 
 class Section(NamedTuple):
@@ -49,47 +48,56 @@ class Section(NamedTuple):
 
 def sections(e: Record, brief: bool = False) -> list[Section]:
     """All sections of a record but its classes; `brief`: only those for where there is little room."""
-    if e.certificate.silent:
-        shown = _attention(e)
-    else:
-        shown = [*formal_sets(e), *([] if brief else _contributions(e)), *_ranges(e)]
+    shown = [*formal_sets(e), *_ranges(e)]
     return shown if brief else [*shown, _notes(e)]
 
 
+def strongest(e: Record) -> list[Section]:
+    """What speaks for the label and what for its rival, on one scale, the strongest first."""
+    if e.certificate.silent:
+        return _attention(e) if isinstance(e, BagExplanation) else []
+    found = sorted(totals(e).items(), key=lambda pair: -abs(pair[1]))
+    shown, others = found[:STRONGEST], found[STRONGEST:]
+    if others:
+        unit = e.certificate.unit if len(others) > 1 else e.certificate.unit[:-1]
+        shown.append((f"{len(others):,} other {unit}", sum(lead for _, lead in others)))
+    if e.sink_against():
+        shown.append(("without any word", e.sink_against()))
+    most = max((abs(lead) for _, lead in shown), default=0.0) or 1.0
+    rows = [Row(name, (signed(lead),), _side(lead / most)) for name, lead in shown]
+    label, rival = sides(e)
+    whole = sum(lead for _, lead in shown)
+    says = f"Contribution to {label} less that to {rival}. They add up to {signed(whole)}, the lead of {label}."
+    return [Section(f"For {label}, and for {rival}", (says,), (e.certificate.unit[:-1], "difference"), rows, _MORE)]
+
+
+def _side(part: float) -> Bar:
+    """A bar to the right of the middle or, if negative, to the left."""
+    return Bar(0.5 + min(part, 0.0) / 2, 0.5 + max(part, 0.0) / 2, "p" if part >= 0 else "n", 0.5)
+
+
 def classes(e: Record) -> Section:
-    """The probability of each class: two in their own order, more by probability."""
-    found = list(e.probabilities.items())
-    # two classes have the colours of their tokens; of more, the label has the one that speaks for it
-    kinds = {label: "p" if label == e.label else "k" for label, _ in found}
-    if len(found) == 2:
-        kinds = {found[0][0]: "n", found[1][0]: "p"}
-    else:
-        found.sort(key=lambda pair: -pair[1])
-    rows = [Row(label_name(label), (probability(p),), Bar(0.0, p, kinds[label])) for label, p in found]
-    return Section("Classes", (), ("class", "probability"), rows, _MORE)
+    """The probability of each class, the largest first; the label and its rival have the colours of their tokens."""
+    kinds = {e.label: "p", e.rival: "n"}
+    found = sorted(e.probabilities.items(), key=lambda pair: -pair[1])
+    rows = [Row(label_name(k), (probability(p),), Bar(0.0, p, kinds.get(k, "k"))) for k, p in found]
+    return Section("Classes", (), ("class", "probability"), rows, _FEWEST)
 
 
 def key_tokens(found: Mapping[Any, Sequence[KeyToken]]) -> list[Section]:
-    """The most decisive tokens of each class, over all the training documents."""
-    first = next(iter(found), None)
+    """The most decisive tokens of each class, over all the training documents, on one scale."""
     head = ("token", "texts in class", "other texts", "value", "contribution")
+    most = max((abs(token.contribution) for tokens in found.values() for token in tokens), default=0.0) or 1.0
     shown = []
     for label, tokens in found.items():
-        kind = "n" if len(found) == 2 and label == first else "p"  # two classes have the colours of their tokens
         rows = []
-        for token, bar in zip(tokens, _bars((token.contribution for token in tokens), kind), strict=True):
+        for token in tokens:
             own = token.counts.get(label, 0)
             counts = f"{own:,}", f"{sum(token.counts.values()) - own:,}"
+            bar = Bar(0.0, abs(token.contribution) / most, "k")
             rows.append(Row(token.token, (*counts, signed(token.value), signed(token.contribution)), bar))
         shown.append(Section(f"Key tokens for {quoted(label)}", (), head, rows, _MANY))
     return shown
-
-
-def _bars(contributions: Iterable[float], kind: str = "") -> list[Bar]:
-    """Bars as long as the contributions, the longest from end to end; coloured by sign unless a kind is given."""
-    found = list(contributions)
-    most = max(map(abs, found), default=0.0)
-    return [Bar(0.0, abs(x) / most if most else 0.0, kind or ("p" if x >= 0 else "n")) for x in found]
 
 
 # --- formal sets
@@ -117,20 +125,15 @@ def formal_sets(e: Record) -> list[Section]:
 
 def _formal_set(e: Record, name: str, found: FormalSet | InstanceSet, total: int) -> Section:
     """A sufficient or a flip set of so many items."""
-    one = found.unit[:-1]
-    items: list[tuple[str, tuple[str, ...], float]]
+    added = totals(e)
+    head, rows = (found.unit[:-1], "difference"), []
     if isinstance(found, InstanceSet):  # an instance has its number for a name, and no place in a text
-        added = {total.text: total.contribution for total in totals(e)}
-        head: tuple[str, ...] = (one, "contribution")
-        items = [(text, (), added[text]) for text in map(instance_name, found)]
+        rows = [Row(name, (signed(added[name]),)) for name in map(instance_name, found)]
     elif found.unit == "words":
-        head = (one, "at character", "contribution")
-        items = [(item.text, (f"{item.start:,}",), item.contribution) for item in found.items]
+        head = (found.unit[:-1], "at character")
+        rows = [Row(item.text, (f"{item.start:,}",)) for item in found]
     else:
-        head = (one, "times", "contribution")
-        items = [(item.text, (f"{len(item.spans):,}",), item.contribution) for item in found.items]
-    bars = _bars(x for _, _, x in items)
-    rows = [Row(text, (*place, signed(x)), bar) for (text, place, x), bar in zip(items, bars, strict=True)]
+        rows = [Row(item.text, (signed(added[item.text]),)) for item in found]
     return Section(f"{name} {found.unit}", _size_and_effect(e, name, found, total), head, rows)
 
 
@@ -138,7 +141,7 @@ def _size_and_effect(e: Record, name: str, found: FormalSet | InstanceSet, total
     """How large a set is, with what is proved of that, and what it does."""
     words = found.unit == "words"
     if name == "Flip" and found.status == "none":
-        facts = {"doing": "masking of words" if words else "deletion", "rest": e.certificate.leaves}
+        facts = {"doing": "masking of words" if words else "deletion", "rest": sentences()["units"][found.unit]["rest"]}
         return (said("set none, sink" if e.certificate.has_sink else "set none", facts),)
     size = size_of(found, total)
     if not found.items:
@@ -163,67 +166,21 @@ def size_of(found: FormalSet | InstanceSet, total: int) -> str:
 # --- contributions
 
 
-class Total(NamedTuple):
-    """A token with all its occurrences, or an instance."""
-
-    text: str
-    times: int
-    attention: float
-    value: float
-    contribution: float
+def totals(e: Record) -> dict[str, float]:
+    """What every known token, or every instance, adds to the lead of the label over its rival."""
+    found: dict[str, float] = {}
+    for use in leads(e):
+        found[use.text] = found.get(use.text, 0.0) + use.lead
+    return found
 
 
-def totals(e: Record) -> list[Total]:
-    """Every known token of the text, or every instance of the bag, greatest contribution first."""
-    if isinstance(e, BagExplanation):
-        found = [
-            Total(instance_name(t.index), 1, t.attention, t.value, t.contribution)
-            for t in e.instances
-            if t.value is not None and t.contribution is not None
-        ]
-    else:
-        times = Counter(use.text for use in e.tokens)
-        one = {use.text: use for use in e.tokens}  # all occurrences of a token have the same figures
-        found = [
-            Total(name, n, n * one[name].attention, one[name].value, n * one[name].contribution)
-            for name, n in times.items()
-        ]
-    return sorted(found, key=lambda total: -total.contribution)
-
-
-def _contributions(e: Record) -> list[Section]:
-    """The strongest tokens or instances of each side, the label's first."""
-    found = totals(e)
-    positive, negative = sides(e)
-    shown = [
-        _strongest(e.certificate.unit, positive, [total for total in found if total.contribution > 0]),
-        _strongest(e.certificate.unit, negative, [total for total in reversed(found) if total.contribution < 0]),
-    ]
-    return shown[::-1] if len(e.probabilities) == 2 and e.label == next(iter(e.probabilities)) else shown
-
-
-def _strongest(unit: str, side: str, found: Sequence[Total]) -> Section:
-    one, top = unit[:-1], found[:STRONGEST]
-    counted = unit == "tokens"  # an instance stands for itself alone
-    rows = []
-    for t, bar in zip(top, _bars(total.contribution for total in top), strict=True):
-        times = (f"{t.times:,}",) if counted else ()
-        rows.append(Row(t.text, (*times, figure(t.attention), signed(t.value), signed(t.contribution)), bar))
-    says = f"{len(top)} of {len(found):,} {unit} that speak {side}." if found else f"No {one} speaks {side}."
-    head = (one, *(("times",) if counted else ()), "attention", "value", "contribution")
-    return Section(f"Strongest {side}", (says,), head, rows)
-
-
-def _attention(e: Record) -> list[Section]:
+def _attention(e: BagExplanation) -> list[Section]:
     """Where nothing is proved of single instances, their attention is all there is to show."""
-    if not isinstance(e, BagExplanation):
-        return []
     found = sorted(e.instances, key=lambda instance: -instance.attention)
-    bars = _bars((instance.attention for instance in found), "k")
-    rows = [Row(instance_name(t.index), (figure(t.attention),), bar) for t, bar in zip(found, bars, strict=True)]
-    return [
-        Section("Attention", ("On the instances, largest first; it adds up to 1.",), ("instance", "attention"), rows)
-    ]
+    most = found[0].attention
+    rows = [Row(instance_name(t.index), (figure(t.attention),), Bar(0.0, t.attention / most, "k")) for t in found]
+    says = "On the instances, largest first; it adds up to 1."
+    return [Section("Attention", (says,), ("instance", "attention"), rows)]
 
 
 # --- ranges, and what is covered
@@ -239,7 +196,7 @@ def _ranges(e: Record) -> list[Section]:
         ends["any outside the sufficient set"] = c.keeping
     rows = []
     for what, (least, greatest) in ends.items():
-        bar = Bar(least, max(greatest, least + _THINNEST), "r", e.probability)
+        bar = Bar(least, max(greatest, least + _THINNEST), "k", e.probability)
         rows.append(Row(what, (bounds(least, greatest),), bar))
     exact = "Exact." if c.exact else "Bounds: the truth lies between them."
     says = f"Probability of {quoted(e.label)} after deleting whichever {c.unit}. {exact}"
@@ -248,30 +205,23 @@ def _ranges(e: Record) -> list[Section]:
 
 def _notes(e: Record) -> Section:
     """What the numbers mean, and what is not covered."""
-    title, c, bag = "What is covered", e.certificate, isinstance(e, BagExplanation)
+    title, c, bag = "What the numbers mean", e.certificate, isinstance(e, BagExplanation)
     if isinstance(e, BagExplanation) and not e.formal:
-        says = "Attention is how much of an instance enters the pooled numbers, not what it does to the score."
-        return Section(title, (says,))
-    meant = (
-        "the vectors of the bag, numbered from 0"
-        if bag
-        else "words, or runs of neighbouring words, that the model knows"
-    )
-    said = [f"{c.covers} The sentence above counts {c.unit}: {meant}."]
-    if c.silent:
-        return Section(title, tuple(said))
-    own = 0.0 if isinstance(e, BagExplanation) else e.sink
-    sink = f", with the sink's own {signed(own)}," if own else ""
-    said.append(f"A contribution is attention times value. All of them{sink} add up to the logit {signed(e.logit)}.")
-    if len(e.probabilities) == 2:
-        said.append(
-            f"{'An instance' if bag else 'A token'} can speak for the label and still lower its probability: when its "
-            "value is nearer to zero than the logit, the others weigh more without it."
+        return Section(
+            title, ("Attention is how much of an instance enters the pooled numbers, not what it does to the score.",)
         )
-    said.append(
+    says = ["Tokens are words, or runs of neighbouring words, that the model knows."]
+    if bag:
+        says = ["Instances are the vectors of the bag, numbered from 0."]
+    if c.silent:
+        return Section(title, tuple(says))
+    one = "An instance" if bag else "A token"
+    says += [
+        "A contribution is attention times value; the bars show the difference of two classes.",
+        f"{one} can speak for the label and still lower its probability: the others weigh more without it.",
         "Deleting an instance leaves its vector out: nothing is said of single coordinates, and an encoder that made "
         "the vectors is not asked again."
         if bag
-        else "Masking a word removes every token that touches it and makes no new one."
-    )
-    return Section(title, tuple(said))
+        else "Deleting a word removes every token that touches it and makes no new one.",
+    ]
+    return Section(title, tuple(says))

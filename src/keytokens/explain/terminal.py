@@ -11,20 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TextIO
 
-from .format import (
-    LONGEST_TEXT,
-    Piece,
-    Record,
-    clean,
-    label_name,
-    one_line,
-    pieces,
-    probability,
-    sides,
-    signed,
-    text_of,
-)
-from .sections import Row, Section, classes, key_tokens, sections
+from .format import clean, one_line
+from .pieces import LONGEST_TEXT, Piece, Record, pieces, sides, text_of
+from .sections import Row, Section, classes, key_tokens, sections, strongest
 from .text import KeyToken
 
 NARROWEST = 20
@@ -46,12 +35,14 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def explanation_text(e: Record, *, colour: bool, width: int) -> str:
-    """The text with its key tokens, the label, what is proved, and the sections."""
+    """The text with its key tokens, the label and what is proved, and the sections."""
     width = max(width, NARROWEST)
-    label = _styled(_safe(label_name(e.label)), (_BOLD,) if colour else ())
-    head = f"{label}  probability {probability(e.probability)}, logit {_ascii(signed(e.logit))}"
-    shown = [_section(section, colour, width) for section in [classes(e), *sections(e, brief=True)]]
-    parts = [_marked(e, colour, width), _key(e, colour, width), head, _wrapped(e.certificate.sentence, width), *shown]
+    said = [_wrapped(part, width) for part in e.certificate.said if part]
+    if colour:
+        said[0] = "\n".join(_styled(line, (_BOLD,)) for line in said[0].split("\n"))
+    listed = [classes(e), *strongest(e), *sections(e, brief=True)]
+    shown = [_section(section, colour, width) for section in listed]
+    parts = [_marked(e, colour, width), _key(e, colour, width), "\n".join(said), *shown]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -101,7 +92,10 @@ class Run(NamedTuple):
 def _marked(e: Record, colour: bool, width: int) -> str:
     found = pieces(e)
     whole = text_of(e)
-    text = _safe(whole[:LONGEST_TEXT])
+    # a raw <br /> is shown as the break that it means; blanks before it keep every place
+    text = re.sub(
+        r"<br\s*/?>", lambda tag: " " * (len(tag[0]) - 1) + "\n", _safe(whole[:LONGEST_TEXT]), flags=re.IGNORECASE
+    )
     runs = list(_coloured_runs(found) if colour else _bracketed_runs(text, found))
     text = _broken(text, runs, width)
     painted = []
@@ -170,15 +164,16 @@ def _broken(text: str, runs: Sequence[Run], width: int) -> str:
 def _key(e: Record, colour: bool, width: int) -> str:
     if e.certificate.silent:
         return ""
-    positive, negative = sides(e)
+    label, rival = sides(e)
     if not colour:
-        key = f"Key: + speaks {positive}, - {negative}; [sufficient set], {{flip set}}."
-        return _wrapped(key, width)
+        return _wrapped(
+            f"Key: + speaks for {label}, - for {rival}; [keeps the label], {{changes it if deleted}}.", width
+        )
     entries = [
-        ("blue", f" speaks {_safe(positive)}", _POSITIVE),
-        ("orange", f" speaks {_safe(negative)}", _NEGATIVE),
-        ("sufficient set", "", _UNDERLINE),
-        ("flip set", "", _REVERSE),
+        ("blue", f" speaks for {_safe(label)}", _POSITIVE),
+        ("orange", f" for {_safe(rival)}", _NEGATIVE),
+        ("keeps the label", "", _UNDERLINE),
+        ("changes it if deleted", "", _REVERSE),
     ]
     styled = [(_cells(name + says), _styled(name, (code,)) + says) for name, says, code in entries]
     return "\n".join(_packed(styled, width))
@@ -229,7 +224,7 @@ def _table(section: Section, colour: bool, width: int) -> str:
 
 
 def _hue(row: Row, colour: bool) -> tuple[str, ...]:
-    side = {"p": _POSITIVE, "n": _NEGATIVE}.get(row.bar.kind)
+    side = {"p": _POSITIVE, "n": _NEGATIVE}.get(row.bar.kind if row.bar else "")
     return (side,) if colour and side else ()
 
 

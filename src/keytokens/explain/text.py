@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import proof as proofs
-from ..proof.phrase import Phrase
+from ..proof.phrase import Phrase, least_keeping_words
+from ..proof.program import over
 from ..proof.tokens import NOTHING, ProvedSet
 from ..proof.votes import Votes
-from .certificate import Proof, said
+from ..text.words import MASK
+from .certificate import Proof, Said, Told, label_facts, said
 from .documents import Documents
-from .record import Explained, ItemSet, Later, Prediction, Proved
+from .record import Explained, ItemSet, Later, Prediction, Proved, frame
 
 Span = tuple[int, int]
+MOST_WORDS = 5_000  # sets of words take a second per thousand words or so: longer texts are shown without them
 
 
 class TokenUse(NamedTuple):
@@ -85,10 +88,82 @@ class FormalSet(ItemSet[FormalItem]):
         return {"items": items, **self._facts()}
 
 
+class InWords:
+    """What is proved of the words of one text, found when it is first asked for."""
+
+    def __init__(self, documents: Documents, text: int, votes: Sequence[Votes]) -> None:
+        self.documents, self.text, self._votes = documents, text, votes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and stored without the other texts."""
+        return type(self), (self.documents.only(self.text), 0, self._votes)
+
+    @functools.cached_property
+    def phrase(self) -> Phrase:
+        """The words and the n-grams on them."""
+        documents, (words, uses, tokens) = self.documents, self.documents.own[self.text]
+        first, token = documents.first[uses] - words.start, documents.token[uses] - tokens.start
+        length, size = words.stop - words.start, documents.size[uses]
+        return Phrase(length, first, size, token, self._votes[0], documents.counts)
+
+    @functools.cached_property
+    def kept(self) -> ProvedSet:
+        return proofs.sufficient_words(self.phrase)
+
+    @functools.cached_property
+    def gone(self) -> ProvedSet:
+        return proofs.flip_words(self.phrase)
+
+    @property
+    def spelled(self) -> list[str]:
+        """Every word as it is written."""
+        text = self.documents.texts[self.text]
+        return [text[start:end] for start, end in self.documents.words[self.documents.own[self.text].words].tolist()]
+
+    def unknown(self) -> tuple[int, int]:
+        """How many words are in no known token, and how many there are; masks are no words."""
+        words, uses, _ = self.documents.own[self.text]
+        first, size = self.documents.first[uses] - words.start, self.documents.size[uses]
+        masks = self.spelled.count(MASK)
+        total = words.stop - words.start
+        covered = np.count_nonzero(over(np.ones(len(first)), first, size, total))
+        return total - covered - masks, total - masks
+
+
+@dataclass(frozen=True, eq=False)
 class Certificate(Proof):
     """What is proved of the label of one text."""
 
     unit = "tokens"
+    in_words: InWords | None = None
+
+    @functools.cached_property
+    def said(self) -> Said:
+        """What is proved, as sentences: in words where their sets are more than bounds, else in tokens."""
+        in_words = self.in_words
+        if self.silent or in_words is None or in_words.phrase.length > MOST_WORDS:
+            return self.of_items
+        spelled, kept, gone = in_words.spelled, in_words.kept, in_words.gone
+        least = self._least if kept.status == "bounds" else least_keeping_words(in_words.phrase, kept.indices)
+        kept_told, gone_told = (
+            Told("words", found, [spelled[i] for i in found.indices])
+            if found.status != "bounds"
+            else Told("tokens", instead, self._names(instead.indices))
+            for found, instead in ((kept, self.kept), (gone, self.gone))
+        )
+        return self._say(kept_told, gone_told, np.asarray(least))
+
+    def _names(self, indices: Sequence[int]) -> list[str]:
+        assert self.in_words is not None
+        documents, text = self.in_words.documents, self.in_words.text
+        own = documents.own[text].tokens.start
+        return [documents.names[own + t] for t in indices]
+
+    def _unknown(self) -> str:
+        assert self.in_words is not None
+        unknown, words = self.in_words.unknown()
+        facts = {"unknown": unknown, "words": words}
+        return said("unknown one" if unknown == 1 else "unknown", facts) if unknown else ""
 
     @property
     def tokens(self) -> int:
@@ -111,10 +186,11 @@ class Explanation(Explained):
 
     documents: Documents  # this text, and those that were read with it
     index: int = 0  # which of them it is
+    chosen: int | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied and stored without the other texts."""
-        return type(self), (self.documents.only(self.index),)
+        return type(self), (self.documents.only(self.index), 0, self.chosen)
 
     @functools.cached_property
     def prediction(self) -> Prediction:
@@ -158,12 +234,8 @@ class Explanation(Explained):
         return self.documents.proved(self.index) or super()._sets
 
     @functools.cached_property
-    def _phrase(self) -> Phrase:
-        """The words and the n-grams on them."""
-        documents, (words, uses, tokens) = self.documents, self.documents.own[self.index]
-        first, token = documents.first[uses] - words.start, documents.token[uses] - tokens.start
-        length, size = words.stop - words.start, documents.size[uses]
-        return Phrase(length, first, size, token, self._votes[0], documents.counts)
+    def _in_words(self) -> InWords:
+        return InWords(self.documents, self.index, self._votes)
 
     @functools.cached_property
     def sufficient(self) -> FormalSet:
@@ -178,14 +250,12 @@ class Explanation(Explained):
     @functools.cached_property
     def sufficient_words(self) -> FormalSet:
         """The fewest words that fix the label: whatever other words are masked, it stays."""
-        found = proofs.sufficient_words(self._phrase) if self.tokens else NOTHING
-        return self._set("words", _word_items, found)
+        return self._set("words", _word_items, self._in_words.kept if self.tokens else NOTHING)
 
     @functools.cached_property
     def flip_words(self) -> FormalSet:
         """The fewest words to mask (each becomes `keytokens.MASK`) so that the label changes."""
-        found = proofs.flip_words(self._phrase) if self.tokens else NOTHING
-        return self._set("words", _word_items, found)
+        return self._set("words", _word_items, self._in_words.gone if self.tokens else NOTHING)
 
     def _set(self, unit: str, make: Callable[..., Iterable[FormalItem]], found: ProvedSet) -> FormalSet:
         items = Later(found.size, functools.partial(make, self.documents, self.index, found.indices))
@@ -197,8 +267,40 @@ class Explanation(Explained):
         """What is proved of this prediction."""
         has_sink, own = self.documents.has_sink, self.documents.own[self.index].tokens
         tokens = own.stop - own.start
-        silent = "" if tokens else said("no token, sink" if has_sink else "no token", {})
-        return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent)
+        silent = "" if tokens else self._why_silent()
+        return Certificate(self.prediction, self._votes, *self._sets, tokens, has_sink, silent, self._in_words)
+
+    def _why_silent(self) -> str:
+        """What decides the label of a text without a known token."""
+        _, words = self._in_words.unknown()
+        name = {0: "no word", 1: "only word unknown"}.get(words, "no known word")
+        return said(name, {**label_facts(self.prediction), "words": words})
+
+    def contributions_against(self, rival: Any = None) -> NDArray[np.float64]:
+        """For each of `tokens` its contribution to the label less that to a rival (`self.rival` by default).
+
+        With `sink_against` they add up to the score of the label less that of the rival.
+        """
+        label, other = self.prediction.winner, self._rival if rival is None else self._index_of(rival)
+        documents, (_, uses, tokens) = self.documents, self.documents.own[self.index]
+        each = documents.told.attention[tokens] * (documents.values[tokens, label] - documents.values[tokens, other])
+        found: NDArray[np.float64] = (each / documents.occurrences[tokens])[documents.token[uses] - tokens.start]
+        return found
+
+    def sink_against(self, rival: Any = None) -> float:
+        """What the sink adds to the lead of the label over a rival: what no deletion takes away."""
+        other = self._rival if rival is None else self._index_of(rival)
+        intercepts = self.documents.sink_values
+        lead = float(intercepts[self.prediction.winner] - intercepts[other])
+        return self.documents.sink_attention(self.index) * lead
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each of `tokens`, and what it says against the rival."""
+        return frame(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        differences = self.contributions_against().tolist()
+        return [{**use._asdict(), "difference": x} for use, x in zip(self.tokens, differences, strict=True)]
 
     def to_dict(self, words: bool = True) -> dict[str, Any]:
         """Everything, as plain data for JSON; without the sets of words, which take longest, if they are not wanted."""
@@ -208,11 +310,11 @@ class Explanation(Explained):
             "text": self.text,
             **self._verdict(),
             "sink": self.sink,
-            "tokens": [token._asdict() for token in self.tokens],
+            "tokens": self._rows(),
             "sufficient": self.sufficient.to_dict(),
             "flip": self.flip.to_dict(),
             **{name: one.to_dict() for name, one in found.items()},
-            "certificate": self.certificate.to_dict(),
+            "certificate": self.certificate.to_dict(words),
         }
 
 

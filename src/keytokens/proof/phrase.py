@@ -17,6 +17,7 @@ round. With an additive phi, or if no token that votes occurs twice, both are ex
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,6 +27,7 @@ from ..base.errors import refusal
 from ..model.weighting import WEIGHTINGS, Weighting, weighting
 from .occurrences import recounted
 from .program import RunLengthProgram, flags, inside
+from .ranges import least_keeping
 from .votes import ROUNDING, BoolArray, FloatArray, IntArray, Votes, label_of, log_abs, relative_votes
 
 
@@ -200,3 +202,19 @@ def occurrences_of(phrase: Phrase, tokens: tuple[int, ...]) -> list[int]:
             wanted[s] -= 1
             chosen.append(o)
     return chosen
+
+
+def least_keeping_words(phrase: Phrase, kept: Sequence[int]) -> FloatArray:
+    """(R,) margins below which none goes, whichever words but the `kept` ones are masked.
+
+    Of a token with q of its c occurrences inside the kept words, phi(q) is sure; its weight lies between that and
+    phi(c), and the margin, a weighted mean, is monotone in each weight. So its sure part and the rest are two items, of
+    which the second one may go.
+    """
+    sure = inside(flags(kept, phrase.length), phrase.first, phrase.size)
+    part = phrase.phi(np.bincount(phrase.token[sure], minlength=phrase.votes.tokens)) / phrase.weight
+    share, token = np.append(part, 1.0 - part), np.tile(np.arange(len(part)), 2)
+    some = (share > 0).nonzero()[0]
+    log_weight, margin = phrase.votes.log_weight[token[some]], phrase.votes.margin[token[some]]
+    items = replace(phrase.votes, log_weight=log_weight + np.log(share[some]), margin=margin)
+    return least_keeping(items, np.arange(np.count_nonzero(part)))

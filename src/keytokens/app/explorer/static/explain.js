@@ -1,9 +1,10 @@
 // Why one text gets its label: the record that the views show, with the same fields and the same sentence as
 // keytokens/explain. Everything but the words and the probability is computed when it is first asked for.
 
-import { argmax, fixed } from "./numbers.js";
+import { argmax } from "./numbers.js";
 import { Phrase } from "./proof/phrase.js";
 import { extremesKeeping, probabilityOf, probabilityWithout, rangesDeleting } from "./proof/ranges.js";
+import { sentencesOf } from "./proof/sentence.js";
 import { NOTHING, flipTokens, sufficientTokens } from "./proof/tokens.js";
 import { votesOf } from "./proof/votes.js";
 import { NO_WORDS, flipWords, sufficientWords } from "./proof/words.js";
@@ -171,9 +172,14 @@ export class Explanation {
     return this.sufficient.tight || this.flip.tight;
   }
 
-  /** What is proved, in one sentence or a few: word for word the certificate's of Python. */
+  /** What is proved, in sentences {because, keep, change, limit}: word for word the certificate's of Python. */
+  get said() {
+    return this.#once("said", () => sentencesOf(this));
+  }
+
+  /** The same, in one paragraph. */
   get sentence() {
-    return this.#once("sentence", () => sentenceOf(this));
+    return Object.values(this.said).filter(Boolean).join(" ");
   }
 
   /** Plain data, with the names of Python's record. */
@@ -203,36 +209,4 @@ export class Explanation {
       sentence: this.sentence,
     };
   }
-}
-
-const roundedDown = (p) => fixed(Math.floor((p || 0) * 100) / 100, 2);
-
-function sentenceOf(e) {
-  const { model, votes } = e;
-  if (!e.names.length) return model.said(votes.hasSink ? "no token, sink" : "no token");
-  const own = model.sentences.units.tokens;
-  const items = `${votes.tokens} ${votes.tokens === 1 ? own.unit : "tokens"}`;
-  const facts = { ...own, units: "tokens", items, label: model.classes[e.label].repr, rivals: votes.rivals.length };
-  const tight = e.tight ? [model.said("tight")] : [];
-  return [...keptSentences(e, facts), ...goneSentences(e, facts), ...tight, own.covers].join(" ");
-}
-
-function keptSentences({ model, votes, sufficient: kept, atLeast }, shared) {
-  const facts = { ...shared, size: kept.size, lower: kept.lower, probability: roundedDown(atLeast) };
-  if (kept.size === 0) return [model.said("kept none", facts)];
-  if (kept.status !== "minimum") return [model.said("kept subset", facts)];
-  const does = model.said(kept.size === 1 ? "kept one" : "kept many", facts);
-  return kept.size > 1 || votes.hasSink ? [does, noFewer(model, kept.size, facts)] : [does];
-}
-
-function goneSentences({ model, votes, flip: gone, probabilityAfterFlip }, shared) {
-  if (gone.status === "none") return [model.said(votes.hasSink ? "gone none, sink" : "gone none", shared)];
-  const after = model.classes[gone.labelAfter].repr;
-  const facts = { ...shared, size: gone.size, after, probability: fixed(probabilityAfterFlip, 2) };
-  const does = model.said(gone.size === 1 ? "gone one" : "gone many", facts);
-  return gone.size > 1 ? [does, noFewer(model, gone.size, facts)] : [does];
-}
-
-function noFewer(model, size, facts) {
-  return model.said(`fewer than ${size < 3 ? size : "many"}`, { ...facts, fewer: size - 1 });
 }

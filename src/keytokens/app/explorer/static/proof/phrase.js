@@ -5,7 +5,8 @@
 
 import { recounted } from "./occurrences.js";
 import { RunLengthProgram } from "./program.js";
-import { ROUNDING, labelOf, votesAgainst } from "./votes.js";
+import { extremesKeeping } from "./ranges.js";
+import { ROUNDING, labelOf, reweighted, votesAgainst } from "./votes.js";
 
 export class Phrase {
   /** {length, first, size, token (per occurrence), occurrences (per token), votes, phi}; `votes`: of the same tokens */
@@ -139,6 +140,22 @@ export class Phrase {
     });
     const given = concerned.reduce((sum, is, s) => (is ? sum + h[s] * part[s] : sum), 0);
     return program.with({ vote, constant: program.constant + given });
+  }
+
+  /** Margins below which none goes, whichever words but the `kept` ones are masked: of each token a sure part stays. */
+  leastKeeping(kept) {
+    const q = this.inTokens(this.flags(kept));
+    const part = q.map((count, s) => this.phi.of(count) / this.weight[s]);
+    const share = [...part, ...part.map((sure) => 1 - sure)];
+    const some = share.map((_, i) => i).filter((i) => share[i] > 0);
+    const token = (i) => i % part.length;
+    const items = reweighted(
+      this.votes,
+      some.map((i) => this.votes.logWeight[token(i)] + Math.log(share[i])),
+      this.votes.margin.map((m) => some.map((i) => m[token(i)])),
+    );
+    const sure = part.filter((one) => one > 0).map((_, i) => i);
+    return extremesKeeping(items, sure, -1);
   }
 
   /** The first occurrences of each token, as many as the token is named. */

@@ -1,0 +1,99 @@
+"""A text cut into pieces, each with the tokens that cover it and what they say for the label against its rival."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from .bag import BagExplanation
+from .format import label_name
+from .text import Explanation
+
+Record = Explanation | BagExplanation  # what pages and terminal show
+
+LONGEST_TEXT = 200_000  # characters that are highlighted
+
+
+class Lead(NamedTuple):
+    """What one occurrence, or one instance, adds to the lead of the label over its rival."""
+
+    text: str
+    start: int
+    end: int
+    attention: float
+    difference: float  # of its values for the two
+    lead: float  # attention times difference
+
+
+class Piece(NamedTuple):
+    """A stretch of text that the same occurrences cover from end to end."""
+
+    start: int
+    end: int
+    uses: tuple[Lead, ...]
+    ink: float  # lead per character, of an instance all of it, summed over the occurrences
+    sufficient: bool
+    flip: bool
+
+
+def text_of(e: Record) -> str:
+    """What is highlighted: the text itself; of a bag, the numbers of its instances."""
+    if isinstance(e, BagExplanation):
+        return " ".join(str(instance.index) for instance in e.instances)
+    return e.text
+
+
+def instance_name(index: int) -> str:
+    """What an instance is called where it stands alone.
+
+    >>> instance_name(3)
+    'instance 3'
+    """
+    return f"instance {index}"
+
+
+def sides(e: Record) -> tuple[str, str]:
+    """The classes that blue and orange speak for: the label and its rival."""
+    return label_name(e.label), label_name(e.rival)
+
+
+def leads(e: Record) -> list[Lead]:
+    """What every occurrence adds to the lead, in text order; nothing where nothing is proved of instances."""
+    found = e.contributions_against()
+    if isinstance(e, BagExplanation):
+        names = [str(t.index) for t in e.instances[: len(found)]]
+        end = np.cumsum([len(name) + 1 for name in names], dtype=np.intp) - 1
+        start, attention = end - [len(name) for name in names], e.attention[: len(found)]
+        names = [instance_name(t.index) for t in e.instances[: len(found)]]
+    else:
+        names, start, end, attention = e.tokens.text, e.tokens.start, e.tokens.end, e.tokens.attention
+    difference = np.divide(found, attention, out=np.zeros(len(found)), where=attention > 0)
+    columns = map(np.ndarray.tolist, (start, end, attention, difference, found))
+    return list(map(Lead, names, *columns))
+
+
+def pieces(e: Record) -> list[Piece]:
+    """The text up to `LONGEST_TEXT`, without a gap."""
+    stop = min(len(text_of(e)), LONGEST_TEXT)
+    uses = [use for use in leads(e) if use.start < stop]
+    edges = sorted({0, stop, *(use.start for use in uses), *(min(use.end, stop) for use in uses)})
+    bag = isinstance(e, BagExplanation)
+    if isinstance(e, BagExplanation):
+        own = [(use.start, use.end) for use in uses]
+        kept, gone = ({own[t] for t in one if t < len(own)} for one in (e.sufficient, e.flip))
+    else:
+        kept, gone = ({span for item in one.items for span in item.spans} for one in (e.sufficient, e.flip))
+    found: list[Piece] = []
+    over: list[Lead] = []
+    coming = 0
+    for start, end in pairwise(edges):
+        over = [use for use in over if use.end > start]
+        while coming < len(uses) and uses[coming].start == start:  # they are in order of their start
+            over.append(uses[coming])
+            coming += 1
+        ink = sum(use.lead / (1 if bag else use.end - use.start) for use in over)
+        spans = {(use.start, use.end) for use in over}
+        found.append(Piece(start, end, tuple(over), ink, not kept.isdisjoint(spans), not gone.isdisjoint(spans)))
+    return found
