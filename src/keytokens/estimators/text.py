@@ -34,7 +34,7 @@ from .prior import Prior
 from .unseen import Unseen
 
 if TYPE_CHECKING:  # loaded by the methods that need them: a model that only predicts does not wait for them
-    from ..explain.text import Explanation, KeyToken
+    from ..explain.text import Explanation, KeyTokens
     from .compression import TokenModel
 
 
@@ -259,23 +259,31 @@ class KeyTokenClassifier(Attention):
         done = ordered_map(lambda some: predicted(some, *model), blocks(listed), self._threads)
         return np.concatenate(done, axis=1) if done else np.zeros((len(self.intercept_), 0))
 
-    def explain(self, text: str) -> Explanation:
-        """Why this text gets its label, with what is proved of it."""
+    def explain(self, text: str, rival: Any = None) -> Explanation:
+        """Why this text gets its label, with what is proved of it.
+
+        Contributions are shown for the label against a `rival`: by default the class that the flip set leads to.
+        """
         self._check_fitted()
         if not isinstance(text, str):
             raise refusal("explain", "text", "be one string", text, text_advice(text))
-        return self._explain([text])[0]
+        e = self._explain([text])[0]
+        return e if rival is None else e.against(rival)
 
-    def explain_many(self, texts: Iterable[str]) -> Iterator[Explanation]:
+    def explain_many(self, texts: Iterable[str], rival: Any = None) -> Iterator[Explanation]:
         """`explain` of one text after the other, in order, as they are asked for; faster, since some are read together.
 
-        Texts may come from a generator that never ends: no more than a few dozen are held.
+        Texts may come from a generator that never ends: no more than a few dozen are held. Texts that get the label
+        `rival` themselves have their own rival.
         """
         self._check_fitted()
+        if rival is not None and rival not in self.classes_.tolist():
+            raise refusal("explain_many", "rival", f"be one of the classes {self.classes_.tolist()}", rival)
         values = one_column("explain_many", "texts", texts)
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise refusal("explain_many", "texts", "be an iterable of strings", texts, "put the one text in a list")
-        return chain.from_iterable(map(self._explain, read_together(values)))
+        found = chain.from_iterable(map(self._explain, read_together(values)))
+        return found if rival is None else (e if e.label == rival else e.against(rival) for e in found)
 
     def _explain(self, texts: list[str]) -> list[Explanation]:
         return explain_texts(
@@ -286,9 +294,9 @@ class KeyTokenClassifier(Attention):
         if not hasattr(self, "_exact"):
             check_is_fitted(self)  # slow, so only to refuse in scikit-learn's own words
 
-    def key_tokens(self, n: int = 20) -> dict[Any, list[KeyToken]]:
+    def key_tokens(self, n: int = 20) -> KeyTokens:
         """For each class the n tokens that speak most for it, by mean contribution over the training documents."""
-        from ..explain.text import KeyToken
+        from ..explain.text import KeyToken, KeyTokens
 
         check_is_fitted(self)
         check_number("key_tokens", "n", n, 0, whole=True)
@@ -297,7 +305,7 @@ class KeyTokenClassifier(Attention):
         if len(values) == 1:
             values = np.concatenate([-values, values])
         names, counts = self.vocabulary_.tokens, self.class_counts_
-        found = {}
+        found = KeyTokens()
         for label, value in zip(classes, values, strict=True):
             contribution = self.mean_attention_ * value
             best = np.argsort(-contribution, kind="stable")[:n]

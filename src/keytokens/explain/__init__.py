@@ -7,7 +7,7 @@ from .bag import BagCertificate, BagExplanation, Instance, InstanceSet
 from .certificate import Proof
 from .documents import Documents
 from .record import Explained
-from .text import Certificate, Explanation, FormalItem, FormalSet, KeyToken, TokenUse, TokenUses
+from .text import Certificate, Explanation, FormalItem, FormalSet, KeyToken, KeyTokens, TokenUse, TokenUses
 
 __all__ = [
     "BagCertificate",
@@ -21,6 +21,7 @@ __all__ = [
     "Instance",
     "InstanceSet",
     "KeyToken",
+    "KeyTokens",
     "Proof",
     "TokenUse",
     "TokenUses",

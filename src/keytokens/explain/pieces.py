@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .bag import BagExplanation
 from .format import label_name
@@ -62,16 +63,19 @@ def sides(e: Record) -> tuple[str, str]:
 def leads(e: Record) -> list[Lead]:
     """What every occurrence adds to the lead, in text order; nothing where nothing is proved of instances."""
     found = e.contributions_against()
+    names: list[str]
     if isinstance(e, BagExplanation):
-        names = [str(t.index) for t in e.instances[: len(found)]]
-        end = np.cumsum([len(name) + 1 for name in names], dtype=np.intp) - 1
-        start, attention = end - [len(name) for name in names], e.attention[: len(found)]
-        names = [instance_name(t.index) for t in e.instances[: len(found)]]
+        numbers = [str(t.index) for t in e.instances[: len(found)]]
+        names, attention = list(map(instance_name, range(len(found)))), e.attention[: len(found)]
+        size = np.array(list(map(len, numbers)), np.intp)
+        end = (size + 1).cumsum() - 1
+        start = end - size
     else:
-        names, start, end, attention = e.tokens.text, e.tokens.start, e.tokens.end, e.tokens.attention
+        uses: Any = e.tokens
+        names, start, end, attention = uses.text, uses.start, uses.end, uses.attention
     difference = np.divide(found, attention, out=np.zeros(len(found)), where=attention > 0)
-    columns = map(np.ndarray.tolist, (start, end, attention, difference, found))
-    return list(map(Lead, names, *columns))
+    columns: list[NDArray[Any]] = [start, end, attention, difference, found]
+    return list(map(Lead, names, *(column.tolist() for column in columns)))
 
 
 def pieces(e: Record) -> list[Piece]:

@@ -70,6 +70,19 @@ class KeyToken(NamedTuple):
     counts: dict[Any, int]  # training documents of each class that hold it
 
 
+class KeyTokens(dict[Any, list[KeyToken]]):
+    """The most decisive tokens of each class, as a dict that notebooks show."""
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each token of a class."""
+        return frame([{"label": label, **token._asdict()} for label, tokens in self.items() for token in tokens])
+
+    def _repr_html_(self) -> str:
+        from .html import key_tokens_fragment  # a door: rendering lives above
+
+        return key_tokens_fragment(self)
+
+
 class FormalItem(NamedTuple):
     """A token (or a word) of a formal set."""
 

@@ -56,6 +56,9 @@ def explain(
         bool, typer.Option("--words", help="With --data: the sets of words too, which take long.")
     ] = False,
     table_format: TableFormat = None,
+    rival: Annotated[
+        str | None, typer.Option("--rival", help="Class to set the label against; else where the flip set leads.")
+    ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that stands alone.")] = None,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -69,12 +72,14 @@ def explain(
             raise InputError(f"explain: --data needs a model of texts; {str(model)!r} is a {type(clf).__name__}.")
         wanted = Wanted(column, None, warn, need_label=False)
         batches = counted(read_batches(data, table_format, wanted, rows=ROWS), "explaining")
-        _explain_table(clf, batches, output, wanted, words, json)
+        _explain_table(clf, batches, output, wanted, words, json, _class(clf, rival))
         return
     assert text is not None
     if html is not None:
         check_target("explain", "--html", html, text if isinstance(clf, BagClassifier) else "", force)
     explanation = clf.explain(_bag(text) if isinstance(clf, BagClassifier) else _text(text))
+    if rival is not None:
+        explanation = explanation.against(_class(clf, rival))
     if html is not None:
         explanation.to_html(html)
     if json:
@@ -106,9 +111,15 @@ def _check_asked(
 
 
 def _explain_table(
-    clf: KeyTokenClassifier, batches: Iterator[Table], output: str, wanted: Wanted, words: bool, json: bool
+    clf: KeyTokenClassifier,
+    batches: Iterator[Table],
+    output: str,
+    wanted: Wanted,
+    words: bool,
+    json: bool,
+    rival: Any,
 ) -> None:
-    explained = ((table, list(clf.explain_many(texts_of(table, wanted.of(table)[0])))) for table in batches)
+    explained = ((table, list(clf.explain_many(texts_of(table, wanted.of(table)[0]), rival))) for table in batches)
     if json:
         head: dict[str, Any] = {}
         with long_document("explanations", head) as add:
@@ -138,6 +149,7 @@ def _summary(table: Table, explained: list[Explanation]) -> dict[str, list[Any]]
         "probability": [round(one.probability, 6) for one in explained],
         "sufficient": [" | ".join(item.text for item in one.sufficient) for one in explained],
         "flip": [" | ".join(item.text for item in one.flip) for one in explained],
+        "rival": [one.rival for one in explained],
         "flips_to": [one.flip.label_after for one in explained],
         "proved": [_is_proved(one) for one in explained],
     }
@@ -150,6 +162,11 @@ def _is_proved(one: Explanation) -> bool:
     """No smaller set does the same, of either kind, and no comparison hangs on rounding."""
     minima = one.sufficient.status == "minimum" and one.flip.status in ("minimum", "none")
     return minima and not one.certificate.tight
+
+
+def _class(clf: Any, name: str | None) -> Any:
+    """The class that is written so; an unknown name is refused where it is used."""
+    return next((label for label in clf.classes_.tolist() if str(label) == name), name)
 
 
 def _text(given: str) -> str:
