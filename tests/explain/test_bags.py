@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keytokens import BagClassifier
 from keytokens.explain import format as wording
-from keytokens.explain import sections
+from keytokens.explain import pieces, sections
 from keytokens.explain.html import explanation_fragment, explanation_page
 from keytokens.explain.terminal import explanation_text
 
@@ -34,7 +34,8 @@ def test_page_shows_every_instance(table, classes, linear):
     for render in (explanation_page, explanation_fragment):
         page = Reader(render(e))
         assert page.text["kt-text"] == [" ".join(map(str, range(len(table))))]
-        assert page.text["kt-proof"] == [e.certificate.sentence]
+        said = page.text["kt-proof"] + page.text.get("kt-limit kt-soft", [])
+        assert "".join(said).replace(" ", "") == e.certificate.sentence.replace(" ", "")
         assert "token" not in page.everything
         assert "word" not in page.everything
         hints = [hint.split(":")[0] for hint in page.titles]
@@ -44,12 +45,13 @@ def test_page_shows_every_instance(table, classes, linear):
 @given(rows, st.sampled_from([2, 3]))
 def test_pieces_carry_the_record(table, classes):
     e = record(table, classes)
-    found = wording.pieces(e)
-    text = wording.text_of(e)
+    found = pieces.pieces(e)
+    text = pieces.text_of(e)
     assert "".join(text[piece.start : piece.end] for piece in found) == text
     own = [piece for piece in found if piece.uses]
-    assert [piece.ink for piece in own] == [t.contribution for t in e.instances]
-    assert sum(piece.ink for piece in found) == pytest.approx(e.logit, abs=1e-9)
+    assert [piece.ink for piece in own] == e.contributions_against().tolist()
+    scores = dict(zip(e.classes, e.scores, strict=True))
+    assert sum(piece.ink for piece in found) == pytest.approx(scores[e.label] - scores[e.rival], abs=1e-9)
     assert {int(text[p.start : p.end]) for p in own if p.sufficient} == set(e.sufficient)
     assert {int(text[p.start : p.end]) for p in own if p.flip} == set(e.flip)
 
@@ -82,14 +84,15 @@ def test_page_and_terminal_in_words():
         "Sufficient instances",
         "2 of 4 instances, proved to be the fewest.",
         "Deleting it makes the label 'class 0'.",
-        "3 of 3 instances that speak for 'class 1'.",
+        "Contribution to class 1 less that to class 0. They add up to +0.625, the lead of class 1.",
         "at most 1 instance",
         "at most 2 instances",
         "after deleting whichever instances. Exact.",
         "the vectors of the bag, numbered from 0",
-        "All of them add up to the logit +0.625.",
         "nothing is said of single coordinates",
-        "point at an instance",
+        "blue speaks for class 1",
+        "class 1 (65\xa0%), because of instances 0 and 1. Keep these 2 instances (fewer are not enough)",
+        "Without instance 0 it is class 0.",
     ):
         assert words in page.everything, words
     assert "instance 0: 0.2500 × +3.000 = +0.750" in page.titles
@@ -112,7 +115,8 @@ def test_a_head_that_is_not_linear_shows_attention():
     assert "Nothing is proved of single instances" in page.text["kt-proof"][0]
     assert "On the instances, largest first; it adds up to 1." in page.everything
     assert "Sufficient" not in page.everything
-    assert sections.formal_sets(e) == sections.totals(e) == []
+    assert sections.formal_sets(e) == []
+    assert sections.totals(e) == {}
     output = explanation_text(e, colour=True, width=200)
     first, *_ = e.instances[::-1]
     assert f"  instance 14 {wording.figure(first.attention)}  instance 13 " in output
@@ -121,7 +125,7 @@ def test_a_head_that_is_not_linear_shows_attention():
 
 @pytest.mark.parametrize("longest", range(1, 9))
 def test_a_long_bag_is_cut_with_a_note(monkeypatch, longest):
-    for place in ("format", "html", "terminal"):
+    for place in ("pieces", "html", "terminal"):
         monkeypatch.setattr(f"keytokens.explain.{place}.LONGEST_TEXT", longest)
     e = record([(0.0, 0.0, 1.0, 0.0)] * 12)
     text = " ".join(map(str, range(12)))
@@ -139,7 +143,7 @@ def test_from_the_estimator_to_file_and_notebook(tmp_path):
     page = e.to_html(tmp_path / "bag.html")
     assert (tmp_path / "bag.html").read_text("utf-8") == page
     assert e._repr_html_() == explanation_fragment(e)
-    assert e.certificate.sentence in Reader(e._repr_html_()).everything
+    assert e.certificate.said.keep in Reader(e._repr_html_()).everything
     stream = io.StringIO()
     json.dump(e.to_dict(), stream, allow_nan=False)
     assert json.loads(stream.getvalue()) == e.to_dict()

@@ -3,6 +3,7 @@
 import itertools
 import json
 import pickle
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -147,13 +148,20 @@ def test_contributions_add_up_and_spans_are_right(models):
 NO_SINK = {"prior": kt.Prior(sink=0)}
 SENTENCES = [
     (
-        {"prior": kt.Prior(sink=0)},
+        NO_SINK,
         "great",
-        "1 of 1 token fixes the label: whatever other tokens are deleted, it stays 'pos'",
+        'pos (over 99\xa0%), because of "great". Keep it: whatever else is deleted, it stays pos (at least',
     ),
-    (NO_SINK, "great", "No deletion that leaves a known token changes the label."),
-    (NO_SINK, "zzz", "The text has no known token: the label is the most frequent one."),
-    ({}, "", "The text has no known token: the intercept alone decides."),
+    (NO_SINK, "great", "No deletion that leaves a known word changes it."),
+    (
+        NO_SINK,
+        "zzz",
+        "Nothing in this text decides: its only word is unknown, the model falls back on how common 'pos'",
+    ),
+    (NO_SINK, "zzz yyy", "none of its 2 words is known"),
+    ({}, "", "This text has no words: the model falls back on how common 'pos' is."),
+    ({}, "great", "Whatever is deleted, it stays pos (at least 63\xa0%): without any word it is pos too"),
+    ({}, "zzz great", "1 of 2 words is unknown."),
 ]
 
 
@@ -166,13 +174,66 @@ def test_sentences_of_short_texts(options, text, sentence):
 def test_sentences_of_ordinary_texts(models):
     e = models[0].explain("a great superb funny film with a dull awful end")
     s = e.certificate.sentence
-    assert f"{e.sufficient.size} of {e.certificate.tokens} tokens fix" in s
-    assert f"its probability stays at least {np.floor(e.certificate.keeping[0] * 100) / 100:.2f}." in s
-    assert f"makes it 'neg' (the probability of 'pos' is then {e.certificate.probability_after_flip:.2f})." in s
-    assert s.endswith("Deletions only: nothing is said of added or replaced words.")
+    assert s.startswith('pos (73\xa0%), because of "great", "superb" and "funny". Keep these 3 words')
+    assert 'Without "superb" it is neg. Proved for deletions' in s
+    assert s.endswith("Proved for deletions: nothing is said of added or replaced words.")
+    assert str(e.certificate.of_items) == e.to_dict(words=False)["certificate"]["sentence"] != s
     assert e.certificate.probability_after_flip <= 0.5
     four = models[7].explain("ball team market stock bank vote goal")
     assert four.sufficient.status in ("minimum", "subset-minimal")
+    assert f"it is {four.flip_words.label_after}." in four.certificate.sentence
+
+
+def test_sentences_of_long_texts_speak_of_tokens(models, monkeypatch):
+    monkeypatch.setattr("keytokens.explain.text.MOST_WORDS", 3)
+    certificate = models[0].explain("a great superb funny film").certificate
+    assert certificate.said == certificate.of_items
+
+
+def test_a_rival_is_another_class(models):
+    clf = models[7]
+    e = clf.explain("ball team market stock bank vote goal")
+    assert e.rival == e.flip.label_after
+    for rival in set(clf.classes_.tolist()) - {e.label}:
+        other = clf.explain(e.text, rival)
+        assert other.rival == pickle.loads(pickle.dumps(other)).rival == other.to_dict()["rival"] == rival
+        lead = dict(zip(clf.classes_.tolist(), e.prediction.scores, strict=True))
+        found = other.contributions_against()
+        np.testing.assert_array_equal(found, e.contributions_against(rival))
+        assert found.sum() + other.sink_against() == pytest.approx(lead[e.label] - lead[rival], abs=1e-12)
+        assert [row["difference"] for row in other.to_dict()["tokens"]] == found.tolist()
+        assert (other.sufficient, other.flip) == (e.sufficient, e.flip)
+    none = clf.explain("zzz")
+    assert none.rival == clf.classes_[np.argsort(-none.prediction.probabilities, kind="stable")[1]]
+    many = list(clf.explain_many(topics(20, seed=5)[0], rival=e.label))
+    assert {one.rival for one in many if one.label != e.label} == {e.label}
+    assert all(one.rival != one.label for one in many)
+    two = models[0].explain("great film")
+    assert {two.label, two.rival} == {"pos", "neg"}
+
+
+def test_a_flip_set_speaks_for_the_label_against_the_class_it_leads_to(models):
+    for clf in models:
+        texts = topics(60, seed=6)[0] if is_four(clf) else reviews(60, seed=6)[0]
+        for e in clf.explain_many(texts):
+            said = dict(zip(e.tokens.text, e.contributions_against(), strict=True))
+            assert e.flip.tight or all(said[item.text] > 0 for item in e.flip)
+
+
+def test_frames(models):
+    e = models[7].explain("ball team market stock bank vote goal")
+    found = e.to_frame()
+    assert found["difference"].tolist() == e.contributions_against().tolist()
+    assert found["text"].tolist() == e.tokens.text
+    keys = models[7].key_tokens(3)
+    assert keys.to_frame()["token"].tolist() == [token.token for found in keys.values() for token in found]
+    assert all(token.token in keys._repr_html_() for found in keys.values() for token in found)
+
+
+def test_a_frame_needs_pandas(models, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(kt.MissingExtra, match="to_frame needs pandas: pip install pandas"):
+        models[0].explain("great").to_frame()
 
 
 def test_json_round_trip(models):

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from keytokens.explain import format as wording
 from keytokens.explain.html import explanation_page
-from keytokens.explain.sections import Bar, Row, Section, classes, sections
+from keytokens.explain.sections import Bar, Row, Section, classes, sections, strongest
 from keytokens.explain.terminal import explanation_text
 
 from .reading import Reader, blank, sources, texts
@@ -14,11 +14,12 @@ from .reading import Reader, blank, sources, texts
 @given(source=sources, text=texts)
 def test_bars_lie_on_their_line_and_figures_below_their_heads(models, source, text):
     e = models[source].explain(text)
-    for section in [classes(e), *sections(e)]:
+    for section in [classes(e), *strongest(e), *sections(e)]:
         for row in section.rows:
             assert len(row.figures) == len(section.head) - 1
-            assert 0 <= row.bar.start <= row.bar.end <= 1.01
-            assert row.bar.kind in "pnkr"
+            if row.bar is not None:
+                assert 0 <= row.bar.start <= row.bar.end <= 1.01
+                assert row.bar.kind in "pnk"
 
 
 @pytest.mark.parametrize("source", ["two", "three", "two, no sink"])

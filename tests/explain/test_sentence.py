@@ -16,7 +16,7 @@ from keytokens.model.losses import probabilities
 from keytokens.model.weighting import WEIGHTINGS
 from keytokens.proof.tokens import ProvedSet
 
-from ..proof.cases import FILE, text_of
+from ..proof.cases import FILE
 from ..proof.test_cases import described
 
 CASES = [case for case in json.loads(FILE.read_text("ascii")) if "ngrams" in case]

@@ -52,7 +52,7 @@ def test_brackets_tell_side_and_set(models):
     assert e.label == "good"
     output = explanation_text(e, colour=False, width=80)
     assert output.startswith("zzz [+great] zzz\n")
-    assert "Key: + speaks for 'good', - for 'bad'; [sufficient set], {flip set}." in output
+    assert "Key: + speaks for good, - for bad; [keeps the label], {changes it if deleted}." in output
     assert e.certificate.sentence.split(". ")[0] in blank(output)
     assert "Sufficient tokens. 1 of 1 token, proved to be the fewest." in output
 
@@ -69,7 +69,7 @@ def test_wide_characters_take_two_columns():
 
 
 def test_long_text_is_cut_with_a_note(models, monkeypatch):
-    monkeypatch.setattr("keytokens.explain.format.LONGEST_TEXT", 5)
+    monkeypatch.setattr("keytokens.explain.pieces.LONGEST_TEXT", 5)
     monkeypatch.setattr(terminal, "LONGEST_TEXT", 5)
     output = explanation_text(models["two"].explain("zzz xxx yyy"), colour=False, width=80)
     assert output.startswith("zzz x\n[... and 6 more characters]\n")

@@ -35,6 +35,7 @@ TEXT_MODELS: dict[str, dict[str, Any]] = {
 }
 BAG_MODELS: dict[str, dict[str, Any]] = {"bags": {}, "bags of three": {"features": "linear"}}
 N_TEXTS, N_BAGS = 28, 16  # explained, of each model
+NOT_FROZEN = ("sentence", "covers", "rival", "difference", "sink_difference")
 SETS = ("imdb", "yelp_reviews", "yelp_sentences", "ag_news")
 N_FITTED, N_ASKED = 3000, 2000
 
@@ -86,8 +87,9 @@ def explained(models: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str
 
 
 def without_sentences(record: Any) -> Any:
+    """Without sentences, and without what is said of a rival, which is the same numbers subtracted."""
     if isinstance(record, dict):
-        return {key: without_sentences(value) for key, value in record.items() if key != "sentence"}
+        return {key: without_sentences(value) for key, value in record.items() if key not in NOT_FROZEN}
     return [without_sentences(each) for each in record] if isinstance(record, list) else record
 
 

@@ -94,7 +94,7 @@ def key_tokens(found: Mapping[Any, Sequence[KeyToken]]) -> list[Section]:
         for token in tokens:
             own = token.counts.get(label, 0)
             counts = f"{own:,}", f"{sum(token.counts.values()) - own:,}"
-            bar = Bar(0.0, abs(token.contribution) / most, "k")
+            bar = Bar(0.0, abs(token.contribution) / most, "p")
             rows.append(Row(token.token, (*counts, signed(token.value), signed(token.contribution)), bar))
         shown.append(Section(f"Key tokens for {quoted(label)}", (), head, rows, _MANY))
     return shown
