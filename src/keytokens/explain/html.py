@@ -140,11 +140,11 @@ def _shown(e: Record) -> str:
 <div>
 {_text(e)}
 {_legend(e)}
-{"".join(_rows(section) for section in strongest(e))}
+{"".join(f"{_rows(section)}{_said(section)}" for section in strongest(e))}
 </div>
 </div>
 <details><summary>In numbers</summary>
-{_grid([*strongest(e), *sections(e)])}
+{_grid(sections(e))}
 </details>
 {limit}"""
 
@@ -213,16 +213,21 @@ def _grid(found: Sequence[Section]) -> str:
     for section in found:
         # a role, not a heading: notebooks would list a heading in their table of contents
         title = f'<p class="kt-h" role="heading" aria-level="3">{escaped(section.title)}</p>'
-        said = "".join(f'<p class="kt-size kt-soft">{escaped(line)}</p>' for line in section.sentences)
-        shown.append(f"<section>{title}{said}{_rows(section)}</section>\n")
+        shown.append(f"<section>{title}{_said(section)}{_rows(section)}</section>\n")
     return f'<div class="kt-grid">\n{"".join(shown)}</div>'
+
+
+def _said(section: Section) -> str:
+    return "".join(f'<p class="kt-size kt-soft">{escaped(line)}</p>' for line in section.sentences)
 
 
 def _rows(section: Section) -> str:
     """The table of a section; what exceeds its first rows unfolds."""
     has_bars = any(row.bar for row in section.rows)
     head, first = (*section.head, *([""] * has_bars)), section.first
-    rows = [(_name(row.name), *map(escaped, row.figures), *_bar(row.bar)) for row in section.rows[:MOST_ROWS]]
+    rows = [
+        (_name(row.name), *map(escaped, row.figures), *[_bar(row.bar)] * has_bars) for row in section.rows[:MOST_ROWS]
+    ]
     beyond = len(section.rows) - len(rows)
     if not rows:
         return ""
@@ -233,13 +238,12 @@ def _rows(section: Section) -> str:
     return f"{table(head, rows[:first])}<details>{more}</details>"
 
 
-def _bar(bar: Bar | None) -> tuple[str, ...]:
-    """The cell of a bar, if there is one."""
+def _bar(bar: Bar | None) -> str:
     if bar is None:
-        return ()
+        return ""
     x, width = f"{100 * bar.start:.2f}", f"{100 * (bar.end - bar.start):.2f}"
     shapes = f'<rect class="kt-b{bar.kind}" x="{x}" width="{width}" height="8"/>'
     if bar.mark is not None:
         place = f"{min(max(100 * bar.mark - 0.25, 0), 99.5):.2f}"
         shapes += f'<rect class="kt-here" x="{place}" y="-2" width="0.5" height="12"/>'
-    return (f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{shapes}</svg>',)
+    return f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{shapes}</svg>'

@@ -79,25 +79,33 @@ def leads(e: Record) -> list[Lead]:
 
 
 def pieces(e: Record) -> list[Piece]:
-    """The text up to `LONGEST_TEXT`, without a gap."""
-    stop = min(len(text_of(e)), LONGEST_TEXT)
-    uses = [use for use in leads(e) if use.start < stop]
-    edges = sorted({0, stop, *(use.start for use in uses), *(min(use.end, stop) for use in uses)})
-    bag = isinstance(e, BagExplanation)
+    """The text up to `LONGEST_TEXT`, without a gap; marked are the sets that the sentence names."""
+    stop, whole = min(len(text_of(e)), LONGEST_TEXT), leads(e)
+    uses, bag = [use for use in whole if use.start < stop], isinstance(e, BagExplanation)
     if isinstance(e, BagExplanation):
-        own = [(use.start, use.end) for use in uses]
-        kept, gone = ({own[t] for t in one if t < len(own)} for one in (e.sufficient, e.flip))
+        sets = [[(whole[t].start, whole[t].end) for t in one] for one in (e.sufficient, e.flip)]
     else:
-        kept, gone = ({span for item in one.items for span in item.spans} for one in (e.sufficient, e.flip))
+        sets = [[span for item in one for span in item.spans] for one in e.named]
+    spans = [*((use.start, use.end) for use in uses), *sets[0], *sets[1]]
+    edges = sorted({0, stop, *(min(edge, stop) for span in spans for edge in span)})
+    kept, gone = (_within(one, edges) for one in sets)
     found: list[Piece] = []
     over: list[Lead] = []
     coming = 0
-    for start, end in pairwise(edges):
+    for i, (start, end) in enumerate(pairwise(edges)):
         over = [use for use in over if use.end > start]
         while coming < len(uses) and uses[coming].start == start:  # they are in order of their start
             over.append(uses[coming])
             coming += 1
         ink = sum(use.lead / (1 if bag else use.end - use.start) for use in over)
-        spans = {(use.start, use.end) for use in over}
-        found.append(Piece(start, end, tuple(over), ink, not kept.isdisjoint(spans), not gone.isdisjoint(spans)))
+        found.append(Piece(start, end, tuple(over), ink, kept[i], gone[i]))
     return found
+
+
+def _within(spans: list[tuple[int, int]], edges: list[int]) -> list[bool]:
+    """Whether the stretch that begins at each edge lies inside a span, each of which begins and ends at edges."""
+    depth = np.zeros(len(edges) + 1, np.intp)
+    np.add.at(depth, np.searchsorted(edges, [start for start, _ in spans]), 1)
+    np.add.at(depth, np.searchsorted(edges, [end for _, end in spans]), -1)
+    inside: list[bool] = (depth.cumsum() > 0).tolist()
+    return inside

@@ -56,24 +56,26 @@ def strongest(e: Record) -> list[Section]:
     """What speaks for the label and what for its rival, on one scale, the strongest first."""
     if e.certificate.silent:
         return _attention(e) if isinstance(e, BagExplanation) else []
+    label, rival = sides(e)
     found = sorted(totals(e).items(), key=lambda pair: -abs(pair[1]))
     shown, others = found[:STRONGEST], found[STRONGEST:]
+    rest = f"{len(others):,} other {e.certificate.unit if len(others) > 1 else e.certificate.unit[:-1]}"
     if others:
-        unit = e.certificate.unit if len(others) > 1 else e.certificate.unit[:-1]
-        shown.append((f"{len(others):,} other {unit}", sum(lead for _, lead in others)))
+        shown.append((rest, sum(lead for _, lead in others)))
     if e.sink_against():
         shown.append(("without any word", e.sink_against()))
-    most = max((abs(lead) for _, lead in shown), default=0.0) or 1.0
-    rows = [Row(name, (signed(lead),), _side(lead / most)) for name, lead in shown]
-    label, rival = sides(e)
+    drawn = [lead for name, lead in shown if name != rest]
+    low, high = min(drawn, default=0.0), max(drawn, default=0.0)
+    low, high = min(low, 0.0), max(high, 0.0)
+    scale = high - low or 1.0
+    rows = []
+    for name, lead in shown:
+        start, end = ((x - low) / scale for x in sorted((0.0, lead)))
+        bar = Bar(start, end, "p" if lead >= 0 else "n", -low / scale)
+        rows.append(Row(name, (signed(lead),), None if name == rest else bar))
     whole = sum(lead for _, lead in shown)
     says = f"Contribution to {label} less that to {rival}. They add up to {signed(whole)}, the lead of {label}."
     return [Section(f"For {label}, and for {rival}", (says,), (e.certificate.unit[:-1], "difference"), rows, _MORE)]
-
-
-def _side(part: float) -> Bar:
-    """A bar to the right of the middle or, if negative, to the left."""
-    return Bar(0.5 + min(part, 0.0) / 2, 0.5 + max(part, 0.0) / 2, "p" if part >= 0 else "n", 0.5)
 
 
 def classes(e: Record) -> Section:

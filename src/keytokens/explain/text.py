@@ -151,20 +151,29 @@ class Certificate(Proof):
     in_words: InWords | None = None
 
     @functools.cached_property
+    def units(self) -> tuple[str, str]:
+        """What the sentences count in the two sets: words where these sets are more than bounds, else tokens."""
+        if self.silent or self.in_words is None or self.in_words.phrase.length > MOST_WORDS:
+            return self.unit, self.unit
+        kept, gone = (found.status == "bounds" for found in (self.in_words.kept, self.in_words.gone))
+        return "tokens" if kept else "words", "tokens" if gone else "words"
+
+    @functools.cached_property
     def said(self) -> Said:
-        """What is proved, as sentences: in words where their sets are more than bounds, else in tokens."""
+        """What is proved, as sentences."""
         in_words = self.in_words
-        if self.silent or in_words is None or in_words.phrase.length > MOST_WORDS:
+        if in_words is None or "words" not in self.units:
             return self.of_items
-        spelled, kept, gone = in_words.spelled, in_words.kept, in_words.gone
-        least = self._least if kept.status == "bounds" else least_keeping_words(in_words.phrase, kept.indices)
-        kept_told, gone_told = (
-            Told("words", found, [spelled[i] for i in found.indices])
-            if found.status != "bounds"
-            else Told("tokens", instead, self._names(instead.indices))
-            for found, instead in ((kept, self.kept), (gone, self.gone))
+        spelled, kept, gone = in_words.spelled, (self.kept, in_words.kept), (self.gone, in_words.gone)
+        told = (
+            Told(unit, words, [spelled[i] for i in words.indices])
+            if unit == "words"
+            else Told(unit, tokens, self._names(tokens.indices))
+            for unit, (tokens, words) in zip(self.units, (kept, gone), strict=True)
         )
-        return self._say(kept_told, gone_told, np.asarray(least))
+        least = least_keeping_words(in_words.phrase, kept[1].indices) if self.units[0] == "words" else self._least
+        first, second = told
+        return self._say(first, second, np.asarray(least))
 
     def _names(self, indices: Sequence[int]) -> list[str]:
         assert self.in_words is not None
@@ -269,6 +278,15 @@ class Explanation(Explained):
     def flip_words(self) -> FormalSet:
         """The fewest words to mask (each becomes `keytokens.MASK`) so that the label changes."""
         return self._set("words", _word_items, self._in_words.gone if self.tokens else NOTHING)
+
+    @property
+    def named(self) -> tuple[FormalSet, FormalSet]:
+        """The sufficient set and the flip set that the sentence names: of words, or of tokens."""
+        kept, gone = self.certificate.units
+        return (
+            self.sufficient_words if kept == "words" else self.sufficient,
+            self.flip_words if gone == "words" else self.flip,
+        )
 
     def _set(self, unit: str, make: Callable[..., Iterable[FormalItem]], found: ProvedSet) -> FormalSet:
         items = Later(found.size, functools.partial(make, self.documents, self.index, found.indices))

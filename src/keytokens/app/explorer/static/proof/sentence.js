@@ -32,9 +32,11 @@ export function sentencesOf(e, inWords = true) {
   if (!kept.found.size)
     return { because: model.said("no need", { ...shared, stays }), keep: unknownOf(e), change: "", limit };
   const how = { ...shared, stays, size: kept.found.size, lower: kept.found.lower, unit: kept.unit };
+  const name = kept.found.size === 1 ? "keep one" : `keep ${kept.found.status}`;
+  const lower = name === "keep subset-minimal" && kept.found.lower > 1 ? ", lower" : "";
   return {
     because: model.said("because", { ...shared, names: namesOf(model, kept) }),
-    keep: model.said(kept.found.size === 1 ? "keep one" : `keep ${kept.found.status}`, how),
+    keep: model.said(name + lower, how),
     change: changeOf(model, gone),
     limit,
   };
