@@ -32,7 +32,7 @@ Explainer = Callable[[str], object]
 
 def read(explanation) -> tuple:
     """What a reader sees first; parts that are computed on first use are computed here. No sets of words."""
-    return explanation.tokens, explanation.sufficient.size, explanation.flip.size, explanation.certificate.sentence
+    return explanation.tokens, explanation.sufficient.size, explanation.flip.size, str(explanation.certificate.of_items)
 
 
 def read_words(explanation) -> tuple:

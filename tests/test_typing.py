@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import keytokens as kt
-from keytokens.explain import BagExplanation, Certificate, FormalItem, FormalSet, KeyToken, TokenUse
+from keytokens.explain import BagExplanation, Certificate, FormalItem, FormalSet, KeyTokens, TokenUse
 
 texts, labels = ["a great film", "a dull plot"], ["good", "bad"]
 clf = kt.KeyTokenClassifier(ngrams=(1, 2)).fit(texts, labels)
 assert_type(clf, kt.KeyTokenClassifier)
 assert_type(kt.KeyTokenClassifier().fit(texts, labels).predict(texts), NDArray[Any])
 assert_type(clf.predict_proba(texts), NDArray[np.floating[Any]])
-assert_type(clf.key_tokens(n=10), dict[Any, list[KeyToken]])
+assert_type(clf.key_tokens(n=10), KeyTokens)
 
 e = clf.explain("a dull plot, but great acting")
 assert_type(e, kt.Explanation)

@@ -44,7 +44,7 @@ def test_fit_predict_explain(here, capsys, ending):
     assert f"150 predictions of column 'review' in out.{ending}" in out
     assert "accuracy " in out
     out = ok(capsys, "explain", "model", "a dull plot, but great acting", "--html", "why.html")
-    assert "fix" in out
+    assert "because of" in out
     assert "page: why.html" in out
     assert (here / "why.html").read_text("utf-8").lower().startswith("<!doctype html>")
 

@@ -43,7 +43,8 @@ def test_full_records(here, capsys, words):
 def test_one_line_a_row(here, capsys, ending):
     assert run(["explain", "model", "--data", "in.csv", "-o", f"out.{ending}", "--text", "text"]) == 0
     found = read_table(f"out.{ending}").columns
-    assert list(found) == ["id", "text", "prediction", "probability", "sufficient", "flip", "flips_to", "proved"]
+    added = ["prediction", "probability", "sufficient", "flip", "flips_to", "proved", "rival"]
+    assert list(found) == ["id", "text", *added]
     assert found["text"] == here
     clf = kt.load("model")
     for i, text in enumerate(here):
@@ -53,6 +54,7 @@ def test_one_line_a_row(here, capsys, ending):
         assert found["sufficient"][i] == " | ".join(item.text for item in one.sufficient)
         assert found["flip"][i] == " | ".join(item.text for item in one.flip)
         assert (found["flips_to"][i] or None) == one.flip.label_after
+        assert found["rival"][i] == one.rival
     assert {str(value) for value in found["proved"][:24]} == {"True"}
     assert {str(value) for value in found["proved"][24:]} == {"False"}  # no known token: nothing to prove
 
@@ -76,3 +78,19 @@ def test_more_classes_say_what_is_no_minimum(here, capsys):
     for one, is_proved in zip(records("out.jsonl"), proved, strict=True):
         minima = one["sufficient"]["status"] == "minimum" and one["flip"]["status"] in ("minimum", "none")
         assert is_proved == (minima and not one["certificate"]["tight"])
+
+
+def test_a_rival_is_chosen_by_its_name(here, capsys):
+    texts, labels = topics(120)
+    kt.KeyTokenClassifier().fit(texts, labels).save("topics")
+    e = kt.load("topics").explain("ball ball market")
+    others = [label for label in e.probabilities if label != e.label]
+    for rival in others:
+        assert run(["explain", "topics", e.text, "--rival", str(rival)]) == 0
+        assert f"+ speaks for {e.label}, - for {rival};" in capsys.readouterr().out
+    for wrong, says in ((e.label, "be another class than"), ("none", "be a class of the model")):
+        assert run(["explain", "topics", e.text, "--rival", str(wrong)]) == 2
+        assert f"explain: `rival` must {says}" in capsys.readouterr().err
+    write_table("t.csv", {"text": texts[:30]})
+    assert run(["explain", "topics", "--data", "t.csv", "-o", "out.jsonl", "--rival", str(others[0])]) == 0
+    assert all((one["rival"] == others[0]) != (one["label"] == others[0]) for one in records("out.jsonl"))

@@ -148,16 +148,15 @@ def test_record_is_plain_data(fitted):
 def test_sentences():
     two = record(np.zeros(4), np.array([[0, 3.0], [0, 2], [0, 2], [0, -4.5]]))
     assert two.certificate.sentence == (
-        "2 of 4 instances fix the label: whatever other instances are deleted, it stays 'class 1' and its probability "
-        "stays at least 0.54. No single instance does. Deleting this instance makes it 'class 0' (the probability of "
-        "'class 1' is then 0.46). Deletions only: nothing is said of added or changed instances."
+        "class 1 (65\xa0%), because of instances 0 and 1. Keep these 2 instances (fewer are not enough): whatever "
+        "else is deleted, it stays class 1 (at least 54\xa0%). Without instance 0 it is class 0. Proved for deletions: "
+        "nothing is said of added or changed instances."
     )
     sure = record(np.zeros(1), np.array([[0, 3.0]]))
-    assert sure.certificate.sentence.startswith("1 of 1 instance fixes the label: ")
-    assert "No deletion that leaves an instance changes the label." in sure.certificate.sentence
+    assert sure.certificate.sentence.startswith("class 1 (95\xa0%), because of instance 0. Keep it: whatever")
+    assert "No deletion that leaves an instance changes it." in sure.certificate.sentence
     many = record(np.zeros(5), np.column_stack([np.zeros(5), [1.0, 1, 1, 1, -0.5]]))
-    assert "Deleting these 4 instances makes it 'class 0'" in many.certificate.sentence
-    assert "No 3 instances do." in many.certificate.sentence
+    assert "must delete at least 4 instances: instances 0, 1, 2 and 3." in many.certificate.sentence
     tie = record(np.zeros(2), np.array([[0, 1.0], [0, -1.0]]))
     assert tie.label == "class 0"
     assert "To rounding" in tie.certificate.sentence
@@ -168,8 +167,8 @@ def test_three_classes_say_what_is_proved():
     e = record(np.zeros(5), values)
     check_sets(e, exact=False)
     assert not e.certificate.exact
-    forced = "These" if e.sufficient.status == "subset-minimal" else f"{e.sufficient.size} of"
-    assert e.certificate.sentence.startswith(forced)
+    forced = "none can be left out" if e.sufficient.status == "subset-minimal" else "Keep it: "
+    assert forced in e.certificate.sentence
 
 
 def test_a_head_that_is_not_linear_proves_nothing_and_says_so():
@@ -197,5 +196,5 @@ def test_subset_minimal_sentence():
         e = record(np.zeros(9), rng.randint(-3, 4, (9, 4)).astype(float))
         if e.sufficient.status == "subset-minimal":
             break
-    assert e.certificate.sentence.startswith(f"These {e.sufficient.size} of 9 instances fix the label against all 3")
-    assert f"(at least {e.sufficient.lower} are needed)" in e.certificate.sentence
+    needed = f", and at least {e.sufficient.lower} are needed" if e.sufficient.lower > 1 else ""
+    assert f"Keep these {e.sufficient.size} instances (none can be left out{needed}): " in e.certificate.sentence

@@ -149,9 +149,9 @@ def _summary(table: Table, explained: list[Explanation]) -> dict[str, list[Any]]
         "probability": [round(one.probability, 6) for one in explained],
         "sufficient": [" | ".join(item.text for item in one.sufficient) for one in explained],
         "flip": [" | ".join(item.text for item in one.flip) for one in explained],
-        "rival": [one.rival for one in explained],
         "flips_to": [one.flip.label_after for one in explained],
         "proved": [_is_proved(one) for one in explained],
+        "rival": [one.rival for one in explained],
     }
     for name, values in added.items():
         columns[free_name(columns, name)] = values
