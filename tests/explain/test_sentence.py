@@ -32,7 +32,7 @@ PAGE = """([cases, sentences]) => cases.map((c) => {
     const [first, size, token] = [0, 1, 2].map((i) => c.ngrams.map((row) => row[i]));
     const phrase = new Phrase({ length: c.length, first, size, token, occurrences: c.amounts, votes, phi });
     const model = { classes: c.classes.map((name) => ({ name })), sentences, two: c.classes.length === 2,
-        said: Model.prototype.said };
+        said: Model.prototype.said, chance: (p) => p };
     const known = c.names.length > 0;
     const e = { model, votes, phrase, label: c.label, probability: c.probability, names: c.names, text: c.text,
         words: c.words, read: { first, size }, sufficient: sufficientTokens(votes), flip: flipTokens(votes),

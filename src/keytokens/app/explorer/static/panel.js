@@ -2,13 +2,14 @@
 // list of bars for the label against a rival, and masks to try. Numbers are folded away.
 
 import { classBars, leadBars } from "./bars.js";
-import { fallback, unknownWords } from "./because.js";
+import { unknownWords } from "./because.js";
 import { announce, button, download, folded, foreign, h, line, replace } from "./dom.js";
 import { detailsOf } from "./details.js";
 import { Explanation } from "./explain.js";
 import { oneLine, percent, several, shortly, whole } from "./format.js";
 import { marksOf, usesOver } from "./marks.js";
 import { pageOf, pictureOf, savePng, saveSvg } from "./picture.js";
+import { sentencesOf } from "./proof/sentence.js";
 import { NO_WORDS } from "./proof/words.js";
 import { TextView } from "./text.js";
 
@@ -83,8 +84,6 @@ export class Panel {
     this.e = this.hidden.size ? new Explanation(this.model, this.text, this.hidden) : this.base;
     const { e } = this;
     replace(this.answer, verdict(e, this.base, this.pair, this.remark));
-    const none = fallback(e);
-    replace(this.proof, none ? h("p", null, none) : null, h("p", null, e.sentence));
     replace(this.legend, this.#legend());
     this.bars.classList.toggle("changed", this.hidden.size > 0);
     replace(this.bars, leadBars(e, this.base, this.pair));
@@ -101,6 +100,9 @@ export class Panel {
   /** The marks of the text and the buttons below it, with the sets of words or before they are known. */
   #sets(computed) {
     const { e } = this;
+    const { because, ...others } = sentencesOf(e, computed);
+    const rest = Object.values(others).filter(Boolean).join(" ");
+    replace(this.proof, h("p", null, h("b", null, because), rest ? ` ${rest}` : ""));
     const kept = computed ? e.sufficientWords : NO_WORDS;
     const gone = computed ? e.flipWords.positions : [];
     const marks = marksOf(e, { ...this.pair, kept: kept.positions, gone });
@@ -110,12 +112,12 @@ export class Panel {
     this.goneKey.hidden = !gone.length;
     this.view.show(e, this.hidden, marks);
     const staying = new Set([...kept.positions, ...this.hidden]);
-    const others = e.words.map((_, i) => i).filter((i) => !staying.has(i));
+    const free = e.words.map((_, i) => i).filter((i) => !staying.has(i));
     const maskButton = (text, able, click) => button(text, click, { disabled: !able });
     const these = gone.length > 1 ? `Mask these ${whole(gone.length)}` : "Mask this one";
     replace(
       this.masks,
-      maskButton("Mask all others", kept.status !== "none" && others.length, () => this.mask(others)),
+      maskButton("Mask all others", kept.status !== "none" && free.length, () => this.mask(free)),
       maskButton(these, gone.length, () => this.mask(gone)),
       maskButton("Undo", this.past.length || this.hidden.size, () => this.undo()),
     );

@@ -79,7 +79,7 @@ function percentOf(model, p) {
 /** How the label stays. A bound below one half says little by itself: it stays ahead, by least of this rival. */
 function stayingOf({ model, votes, probability }, least, shared) {
   const classes = model.classes.length;
-  const bound = Math.min(Math.max(probabilityOf(least), 1 / classes), probability);
+  const bound = Math.min(Math.max(model.chance(probabilityOf(least)), 1 / classes), probability);
   const number = Math.floor(100 * bound); // rounded down: what is said must be true
   const rival = model.classes[votes.rivals[argmax(least.map((margin) => -margin))]].name;
   const facts = { ...shared, least: model.said("percent", { number }), rival };
