@@ -21,7 +21,7 @@ from ..model.losses import probabilities
 from ..proof.tokens import ProvedSet
 from ..proof.votes import Votes
 from .certificate import Proof, said
-from .record import Explained, ItemSet, Prediction, frame
+from .record import Explained, ItemSet, Prediction
 
 Array = NDArray[np.float64]
 
@@ -120,20 +120,10 @@ class BagExplanation(Explained):
         silent = "" if self.formal else said("not linear", {})
         return BagCertificate(self.prediction, self._votes, *self._sets, len(self.log_weight), False, silent)
 
-    def contributions_against(self, rival: Any = None) -> Array:
-        """For each instance its contribution to the label less that to a rival; none where the head is not linear."""
-        if self.values is None:
-            return np.zeros(0)
-        other = self._rival if rival is None else self._index_of(rival)
-        return self.attention * (self.values[:, self.prediction.winner] - self.values[:, other])
-
-    def sink_against(self, rival: Any = None) -> float:
-        """Zero: a bag has no sink."""
-        return 0.0
-
-    def to_frame(self) -> Any:
-        """A pandas data frame with a row for each instance, and what it says against the rival."""
-        return frame(self._rows())
+    def _lead(self, rival: int) -> tuple[Array, float]:
+        if self.values is None:  # the head is not linear
+            return np.zeros(0), 0.0
+        return self.attention * (self.values[:, self.prediction.winner] - self.values[:, rival]), 0.0
 
     def _rows(self) -> list[dict[str, Any]]:
         differences = self.contributions_against().tolist() or [None] * len(self.instances)

@@ -228,29 +228,39 @@ class Explained(ABC):
         """The same with this class for a rival."""
         return replace(self, chosen=self._index_of(rival))  # type: ignore[type-var]
 
-    def _index_of(self, rival: Any) -> int:
-        """The index of a rival."""
-        classes, label = list(self.prediction.classes), self.label
+    def _index_of(self, rival: Any = None) -> int:
+        """The index of a rival, by default its own."""
+        classes = list(self.prediction.classes)
+        if rival is None:
+            return self._rival
         if rival not in classes:
             raise refusal("explain", "rival", f"be a class of the model ({', '.join(map(repr, classes))})", rival)
-        if rival == label:
+        if rival == self.label:
             raise refusal("explain", "rival", "be another class than the one that is predicted", rival)
         return classes.index(rival)
 
-    @abstractmethod
     def contributions_against(self, rival: Any = None) -> NDArray[Any]:
-        """What each occurrence or instance says for the label less what it says for a rival (`self.rival` by default).
+        """For each of `tokens`, or instance, its contribution to the label less that to a rival (by default `rival`).
 
         With `sink_against` they add up to the score of the label less that of the rival.
         """
+        return self._lead(self._index_of(rival))[0]
 
-    @abstractmethod
     def sink_against(self, rival: Any = None) -> float:
         """What the sink adds to the lead of the label over a rival: what no deletion takes away."""
+        return self._lead(self._index_of(rival))[1]
 
     @abstractmethod
+    def _lead(self, rival: int) -> tuple[NDArray[Any], float]:
+        """What the items, and the sink, add to the lead of the label over a rival."""
+
     def to_frame(self) -> Any:
-        """The items as a pandas data frame."""
+        """A pandas data frame with a row for each of `tokens`, or instance, and what it says against the rival."""
+        return frame(self._rows())
+
+    @abstractmethod
+    def _rows(self) -> list[dict[str, Any]]:
+        """The items as `to_dict` has them."""
 
     def _verdict(self) -> dict[str, Any]:
         """The first entries of `to_dict`, of whatever the record is."""

@@ -307,27 +307,12 @@ class Explanation(Explained):
         name = {0: "no word", 1: "only word unknown"}.get(words, "no known word")
         return said(name, {**label_facts(self.prediction), "words": words})
 
-    def contributions_against(self, rival: Any = None) -> NDArray[np.float64]:
-        """For each of `tokens` its contribution to the label less that to a rival (`self.rival` by default).
-
-        With `sink_against` they add up to the score of the label less that of the rival.
-        """
-        label, other = self.prediction.winner, self._rival if rival is None else self._index_of(rival)
+    def _lead(self, rival: int) -> tuple[NDArray[Any], float]:
         documents, (_, uses, tokens) = self.documents, self.documents.own[self.index]
-        each = documents.told.attention[tokens] * (documents.values[tokens, label] - documents.values[tokens, other])
-        found: NDArray[np.float64] = (each / documents.occurrences[tokens])[documents.token[uses] - tokens.start]
-        return found
-
-    def sink_against(self, rival: Any = None) -> float:
-        """What the sink adds to the lead of the label over a rival: what no deletion takes away."""
-        other = self._rival if rival is None else self._index_of(rival)
-        intercepts = self.documents.sink_values
-        lead = float(intercepts[self.prediction.winner] - intercepts[other])
-        return self.documents.sink_attention(self.index) * lead
-
-    def to_frame(self) -> Any:
-        """A pandas data frame with a row for each of `tokens`, and what it says against the rival."""
-        return frame(self._rows())
+        label, values, intercepts = self.prediction.winner, documents.values[tokens], documents.sink_values
+        each = documents.told.attention[tokens] * (values[:, label] - values[:, rival]) / documents.occurrences[tokens]
+        of_sink = documents.sink_attention(self.index) * float(intercepts[label] - intercepts[rival])
+        return each[documents.token[uses] - tokens.start], of_sink
 
     def _rows(self) -> list[dict[str, Any]]:
         differences = self.contributions_against().tolist()

@@ -2,14 +2,13 @@
 // list of bars for the label against a rival, and masks to try. Numbers are folded away.
 
 import { classBars, leadBars } from "./bars.js";
-import { unknownWords } from "./because.js";
 import { announce, button, download, folded, foreign, h, line, replace } from "./dom.js";
 import { detailsOf } from "./details.js";
 import { Explanation } from "./explain.js";
 import { oneLine, percent, several, shortly, whole } from "./format.js";
 import { marksOf, usesOver } from "./marks.js";
 import { pageOf, pictureOf, savePng, saveSvg } from "./picture.js";
-import { sentencesOf } from "./proof/sentence.js";
+import { sentencesOf, unknownWords } from "./proof/sentence.js";
 import { NO_WORDS } from "./proof/words.js";
 import { TextView } from "./text.js";
 

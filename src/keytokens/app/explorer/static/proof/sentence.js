@@ -53,22 +53,25 @@ function changeOf(model, { unit, found, names }) {
 
 /** Where no word is known. */
 function silentOf(e, shared) {
-  const { words } = unknownWordsOf(e);
+  const words = wordsOf(e).filter(Boolean).length;
   const name = ["no word", "only word unknown"][words] ?? "no known word";
   return e.model.said(name, { ...shared, words });
 }
 
-/** Words in no known token, and all words; masks are not counted. */
-function unknownWordsOf(e) {
-  const isWord = e.words.map((word, i) => word.form !== null && !e.hidden?.has(i));
+/** Which words are no masks. */
+const wordsOf = (e) => e.words.map((word, i) => word.form !== null && !e.hidden?.has(i));
+
+/** How many words are in no known token; masks are not counted. */
+export function unknownWords(e) {
   const known = new Uint8Array(e.words.length);
   e.read.first.forEach((start, o) => known.fill(1, start, start + e.read.size[o]));
-  return { unknown: isWord.filter((is, i) => is && !known[i]).length, words: isWord.filter(Boolean).length };
+  return wordsOf(e).filter((is, i) => is && !known[i]).length;
 }
 
 function unknownOf(e) {
-  const facts = unknownWordsOf(e);
-  return facts.unknown ? e.model.said(facts.unknown === 1 ? "unknown one" : "unknown", facts) : "";
+  const unknown = unknownWords(e);
+  const facts = { unknown, words: wordsOf(e).filter(Boolean).length };
+  return unknown ? e.model.said(unknown === 1 ? "unknown one" : "unknown", facts) : "";
 }
 
 function percentOf(model, p) {
