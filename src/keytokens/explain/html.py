@@ -166,6 +166,7 @@ def _legend(e: Record) -> str:
         f'<b class="kt-n{LEVELS // 2}">orange, slanted</b> speaks for {rival}',
         '<b class="kt-s">solid line</b> keeps the label',
         '<b class="kt-f">dotted line</b> changes it if deleted',
+        *([] if isinstance(e, BagExplanation) else ["grey is not known to the model"]),
     ]
     return f'<p class="kt-legend">{"".join(f"<span>{entry}</span>" for entry in entries)}</p>'
 
