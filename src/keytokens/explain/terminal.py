@@ -69,7 +69,7 @@ def _cells(text: str) -> int:
 
 
 def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(_safe(text), width, break_on_hyphens=False)
+    return textwrap.fill(_safe(text), width, break_on_hyphens=False).replace("\xa0", " ")
 
 
 def _styled(text: str, codes: Sequence[str]) -> str:
