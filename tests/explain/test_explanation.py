@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import keytokens as kt
 from keytokens import text as reading
+from keytokens.explain.terminal import explanation_text
 from keytokens.text.words import normalise
 
 from ..corpus import FILLER, NEGATIVE, POSITIVE, label_without, masked, reviews, topics
@@ -271,3 +272,20 @@ def test_items_are_made_when_they_are_read(models):
     assert found[0] == found.items[0]
     assert found == replace(found, items=tuple(found))
     assert hash(found) == hash(replace(found, items=tuple(found)))
+
+
+def test_what_is_shown_is_set_against_the_class_that_the_sentence_leads_to():
+    """Fewest words may lead to another class than fewest tokens; colours and sentence must speak of one class."""
+    texts, labels = topics(300, seed=4)
+    clf = kt.KeyTokenClassifier(ngrams=(1, 3)).fit(texts, labels)
+    differ = 0
+    for e in clf.explain_many(topics(300, seed=5)[0]):
+        after, shown = e.named[1].label_after, e.told()
+        assert shown.rival == (e.rival if after is None else after)
+        if shown.rival != e.rival:
+            differ += 1
+            assert f" speaks for {shown.rival}" in e.to_html()
+            assert f"- for {shown.rival};" in explanation_text(e, colour=False, width=100)
+        chosen = next(k for k in clf.classes_.tolist() if k not in (e.label, after))
+        assert e.against(chosen).told().rival == chosen
+    assert differ

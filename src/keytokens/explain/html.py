@@ -105,6 +105,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def explanation_page(e: Record) -> str:
     """A whole page for one explained text or bag."""
+    e = e.told()
     subject = f"a bag of {e.certificate.items:,}" if isinstance(e, BagExplanation) else one_line(e.text)
     title = f"{label_name(e.label)} ({probability(e.probability)}): {subject}"
     return plain_page(title, f'<main class="kt-one">\n{_shown(e)}\n</main>')
@@ -112,7 +113,7 @@ def explanation_page(e: Record) -> str:
 
 def explanation_fragment(e: Record) -> str:
     """The same for a notebook, with styles of its own."""
-    return _fragment(f'<div class="kt-one">\n{_shown(e)}\n</div>')
+    return _fragment(f'<div class="kt-one">\n{_shown(e.told())}\n</div>')
 
 
 def key_tokens_fragment(found: Mapping[Any, Sequence[KeyToken]]) -> str:

@@ -228,6 +228,10 @@ class Explained(ABC):
         """The same with this class for a rival."""
         return replace(self, chosen=self._index_of(rival))  # type: ignore[type-var]
 
+    def told(self: Self) -> Self:
+        """The same with the class for a rival that the sentence leads to, as it is shown, unless one was chosen."""
+        return self
+
     def _index_of(self, rival: Any = None) -> int:
         """The index of a rival, by default its own."""
         classes = list(self.prediction.classes)

@@ -36,7 +36,7 @@ def wants_colour(stream: TextIO) -> bool:
 
 def explanation_text(e: Record, *, colour: bool, width: int) -> str:
     """The text with its key tokens, the label and what is proved, and the sections."""
-    width = max(width, NARROWEST)
+    e, width = e.told(), max(width, NARROWEST)
     said = [_wrapped(part, width) for part in e.certificate.said if part]
     if colour:
         said[0] = "\n".join(_styled(line, (_BOLD,)) for line in said[0].split("\n"))

@@ -288,6 +288,11 @@ class Explanation(Explained):
             self.flip_words if gone == "words" else self.flip,
         )
 
+    def told(self) -> Explanation:
+        """The same with the class for a rival that the sentence leads to, as it is shown, unless one was chosen."""
+        after = self.named[1].label_after  # fewest words may lead to another class than fewest tokens
+        return self if self.chosen is not None or after in (None, self.rival) else self.against(after)
+
     def _set(self, unit: str, make: Callable[..., Iterable[FormalItem]], found: ProvedSet) -> FormalSet:
         items = Later(found.size, functools.partial(make, self.documents, self.index, found.indices))
         after = self.prediction.name(found.label_after)

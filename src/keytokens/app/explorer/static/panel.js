@@ -75,8 +75,12 @@ export class Panel {
 
   /** The two classes that are compared; masks do not change them. */
   get pair() {
-    const { label } = this.base;
-    return { label, rival: this.chosen === null || this.chosen === label ? this.base.rival : this.chosen };
+    const { base, chosen } = this;
+    const { label } = base;
+    if (chosen !== null && chosen !== label) return { label, rival: chosen };
+    // the class that the sentence leads to: fewest words may lead to another one than fewest tokens
+    const inWords = base.words.length <= QUICK && base.flipWords.status !== "bounds";
+    return { label, rival: (inWords ? base.flipWords.labelAfter : null) ?? base.rival };
   }
 
   render() {
