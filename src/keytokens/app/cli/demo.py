@@ -62,7 +62,7 @@ def demo(
 
 
 def _example(clf: KeyTokenClassifier, texts: list[str], label: str) -> Explanation:
-    """A short review with this label: confident, with something to say against it."""
+    """A short review with this label that a few words decide."""
     short = [text for text in texts if 400 <= len(text) <= 900]
     found = [e for e in map(clf.explain, short) if e.label == label and 0.85 < e.probability < 0.99]
-    return min(found, key=lambda e: abs(e.flip.size - 6))
+    return min(found, key=lambda e: (e.sufficient_words.size, e.flip_words.size))
