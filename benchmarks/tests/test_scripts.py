@@ -23,6 +23,7 @@ from benchmarks import (
     datasets,
     evaluation,
     explaining,
+    honest,
     peers,
     scaling,
     speed,
@@ -41,6 +42,14 @@ def made_up(classes: int, size: int = 120) -> tuple[list[str], list[int]]:
     labels = [k % classes for k in range(size)]
     tell = ["awful", "great", "odd"]
     return [" ".join([*rng.choices(FILLER, k=8), tell[label]]) for label in labels], labels
+
+
+def test_the_shown_score_is_held_against_the_truth():
+    found = honest.measured(*topics(400))
+    assert found["kind"] == "out-of-fold"
+    assert found["training"] >= found["shown"] > 0.8
+    assert abs(found["difference"]) < 15
+    assert 0 <= found["after"] < 0.2
 
 
 # The contenders ------------------------------------------------------------------------------------------------------
