@@ -183,3 +183,19 @@ def test_log_probabilities(model, request, tmp_path):
         surely = np.abs(F) > 1000
         assert surely.any()
         np.testing.assert_array_equal(L[surely].min(axis=1), -np.abs(F[surely]))
+
+
+@pytest.mark.parametrize("made", [reviews, topics])
+def test_the_vocabulary_as_a_table(made):
+    clf = kt.KeyTokenClassifier().fit(*made(100))
+    found, classes = clf.to_frame(), clf.classes_.tolist()
+    assert found["token"].tolist() == list(clf.vocabulary_.tokens)
+    np.testing.assert_array_equal(found["attention"], clf.attention_)
+    for label, n in zip(classes, clf.class_counts_, strict=True):
+        np.testing.assert_array_equal(found[f"texts of {label}"], n)
+    word, label = next((token.token, label) for label, tokens in clf.key_tokens(1).items() for token in tokens)
+    row = found[found["token"] == word].iloc[0]
+    if len(classes) > 2:
+        assert row[f"value of {label}"] == max(row[f"value of {other}"] for other in classes)
+    else:
+        assert (row[f"value of {classes[1]}"] > 0) == (label == classes[1])

@@ -367,11 +367,11 @@ class Evaluation:
 
     def to_frame(self) -> Any:
         """The classes as a table of pandas, weakest first."""
-        import pandas
+        from ..explain.record import frame
 
-        rows = self.to_dict()["classes"]
-        frame = pandas.DataFrame(rows, columns=["label", "texts", "said", "recall", "precision", "f1", "mistaken"])
-        return frame.sort_values("f1", kind="stable", ignore_index=True)
+        weakest = sorted(self.to_dict()["classes"], key=lambda one: 2.0 if one["f1"] is None else one["f1"])
+        names = ("label", "texts", "said", "recall", "precision", "f1", "mistaken")
+        return frame([{name: one[name] for name in names} for one in weakest])
 
     def _repr_html_(self) -> str:
         """The score and the weakest classes, for a notebook."""

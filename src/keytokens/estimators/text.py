@@ -322,6 +322,20 @@ class KeyTokenClassifier(Attention):
             ]
         return found
 
+    def to_frame(self) -> Any:
+        """The vocabulary as a table of pandas: for each token its attention logit, and for each class value and texts.
+
+        Of two classes there is one value: above 0 it speaks for the second one.
+        """
+        from ..explain.record import frame
+
+        check_is_fitted(self)
+        classes, theta = self.classes_.tolist(), self._theta
+        columns = {"token": self.vocabulary_.tokens, "attention": theta.a, "mean_attention": self.mean_attention_}
+        columns |= {f"value of {label}": B for label, B in zip(classes[-len(theta.B) :], theta.B, strict=True)}
+        columns |= {f"texts of {label}": n for label, n in zip(classes, self.class_counts_, strict=True)}
+        return frame(columns)
+
     def pruned(self, max_tokens: int) -> KeyTokenClassifier:
         """The same model with fewer tokens: those with the largest mean contribution, of either sign, are kept.
 

@@ -28,13 +28,13 @@ Item = TypeVar("Item")
 Self = TypeVar("Self", bound="Explained")
 
 
-def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A pandas data frame of some rows."""
+def frame(found: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Any:
+    """A pandas data frame of some rows, or of columns by name."""
     try:
         import pandas as pd
     except ImportError as error:
         raise MissingExtra("to_frame needs pandas: pip install pandas") from error
-    return pd.DataFrame.from_records(list(rows))
+    return pd.DataFrame(found)
 
 
 class Later(Sequence[Item]):
