@@ -166,7 +166,7 @@ $("train-form").addEventListener("submit", (event) => {
   });
 });
 
-const STAGES = { queued: "waiting", reading: "reading the file", scoring: "scoring on held-out texts", training: "training on all texts", writing: "writing the model" };
+const STAGES = { queued: "waiting", reading: "reading the file", scoring: "scoring, by models that have not seen the texts", training: "training on all texts", writing: "writing the model" };
 
 /** Shows how a training goes on; one that was started here ends at its model. */
 function follow(run, here = false) {
