@@ -300,11 +300,12 @@ def _staying(prediction: Prediction, least: NDArray[Any], facts: Mapping[str, An
 def listed(told: Told) -> str:
     """The first members of a set by name, each name once, and how many others there are."""
     quotes = told.unit != "instances"
-    times = Counter(one_line(name) for name in told.names)
+    times = Counter(told.names)
     shown = list(times.items())[: NAMED if len(times) <= NAMED else NAMED - 1]
     more = told.found.size - sum(count for _, count in shown)
     kinds = {True: "name", False: "name again"}
-    names = [said(kinds[n == 1], {"name": name, "times": n}) if quotes else name for name, n in shown]
+    lines = [(one_line(name), n) for name, n in shown]
+    names = [said(kinds[n == 1], {"name": name, "times": n}) if quotes else name for name, n in lines]
     if more:
         text = said("names and more", {"first": ", ".join(names), "more": more})
     elif len(names) > 1:

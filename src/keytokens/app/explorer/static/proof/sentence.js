@@ -92,10 +92,10 @@ function stayingOf({ model, votes, probability }, least, shared) {
 /** The first members of a set by name, each name once, and how many others there are. */
 function namesOf(model, { unit, found, names }) {
   const times = new Map();
-  for (const name of names.map((one) => oneLine(one))) times.set(name, (times.get(name) ?? 0) + 1);
+  for (const name of names) times.set(name, (times.get(name) ?? 0) + 1);
   const shown = [...times].slice(0, times.size <= MOST_NAMED ? MOST_NAMED : MOST_NAMED - 1);
   const more = shown.reduce((left, [, n]) => left - n, found.size);
-  const quoted = shown.map(([name, n]) => model.said(n === 1 ? "name" : "name again", { name, times: n }));
+  const quoted = shown.map(([name, n]) => model.said(n === 1 ? "name" : "name again", { name: oneLine(name), times: n }));
   let text = quoted[0];
   if (more) text = model.said("names and more", { first: quoted.join(", "), more });
   else if (quoted.length > 1)
