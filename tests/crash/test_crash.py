@@ -44,9 +44,9 @@ def small_disk(kilobytes: int) -> Iterator[Path]:
         words = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k,mode=755", "keytokens-test", folder]
         try:
             if subprocess.run(words, capture_output=True, check=False).returncode:
-                pytest.skip("only others may mount a disk")
+                pytest.skip("to mount a disk needs root")
         except OSError:
-            pytest.skip("there is no mount")
+            pytest.skip("the command mount is missing")
         try:
             yield Path(folder)
         finally:
@@ -81,7 +81,7 @@ def test_disks_of_every_size(models):
 
 
 def test_a_folder_that_must_not_be_written(models):
-    """As somebody who may not: an error, and everything as it was."""
+    """Without the right to write: an error, and nothing has changed."""
     old, new = models
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)

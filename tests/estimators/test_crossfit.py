@@ -27,17 +27,13 @@ def dealt(texts, labels, batch=None, **options):
     return np.concatenate([parts.of(hashes_of(texts[own], SALT), labels[own]) for own in ranges])
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 4)), min_size=1, max_size=60), st.integers(1, 20))
-def test_equal_texts_share_a_part_and_batches_change_nothing(rows, batch):
-    texts, labels = [f"t{i}" for i, _ in rows], [k for _, k in rows]
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 20))
+def test_equal_texts_share_a_part_and_batches_change_nothing(numbers, batch):
+    texts, labels = [f"t{i}" for i in numbers], [i % 5 for i in numbers]
     for options in ({"folds": 5}, {"share": 0.3}):
         parts = dealt(texts, labels, **options)
-        by_label = dict(zip(texts, labels, strict=True))
-        pure = [i for i, text in enumerate(texts) if labels[i] == by_label[text]]
-        assert np.array_equal(parts, dealt(texts, labels, batch, **options)) or len(pure) < len(texts)
-        if len(set(zip(texts, labels, strict=True))) == len(set(texts)):  # no text has two labels
-            assert len(set(zip(texts, parts.tolist(), strict=True))) == len(set(texts))
-            assert np.array_equal(parts, dealt(texts, labels, batch, **options))
+        assert len(set(zip(texts, parts.tolist(), strict=True))) == len(set(texts))
+        assert np.array_equal(parts, dealt(texts, labels, batch, **options))
 
 
 def test_parts_are_of_equal_size_and_hang_on_the_seed():

@@ -151,7 +151,7 @@ class Unseen:
 
     @cached_property
     def _rest(self) -> Array:
-        """(n,) the logarithm of the probability of a class that is not stored: they share what is left equally."""
+        """(n,) the logarithm of the probability of each class that is not stored: all of them are taken to be equal."""
         left = -np.expm1(np.logaddexp.reduce(self.logs, axis=1)) / max(self._left, 1)
         return np.log(np.maximum(left, np.exp(LEAST_LOG)))
 
