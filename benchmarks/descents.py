@@ -30,7 +30,7 @@ from benchmarks.measure import (
 )
 from keytokens.lab.claims import instances as known
 from keytokens.lab.descent import Descent, Flow, Normalised, run
-from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.training.loop import Method
 
@@ -42,7 +42,7 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Experiment:
-    problem: SelectionProblem
+    problem: Problem
     starts: tuple[tuple[float, float], ...]
     floor: float  # what the published code adds to |g|
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from keytokens.lab.descent import Descent, Normalised, flow, run
 from keytokens.lab.problems.geometry import misalignment
-from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.ragged import Bags
 
 keys = Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]])
-problem = SelectionProblem(keys, np.array([1.0, 0.9, 0.9]))
+problem = Problem.of(keys, np.array([1.0, 0.9, 0.9]))
 best = solve(MarginProblem.from_selection(keys, [0]))
 print("p =", best.p, "margin", best.margin, "largest residual", max(best.residuals().values()))
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from keytokens.lab.paths import regularisation_path
 from keytokens.lab.problems.geometry import misalignment
-from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.ragged import Bags
 
 keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]])
-problem = SelectionProblem(keys, np.array([1.0, 0.0, 1.0, 0.0]))
+problem = Problem.of(keys, np.array([1.0, 0.0, 1.0, 0.0]))
 best = solve(MarginProblem.from_selection(keys, [0, 0]))
 print("max-margin p =", best.p)
 

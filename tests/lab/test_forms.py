@@ -23,16 +23,11 @@ from keytokens.lab.descent import (
     run,
 )
 from keytokens.lab.paths import Decomposition, decomposition, falls, joint_path, regularisation_path, set_path
-from keytokens.lab.problems.cross_attention import CrossHeadProblem, CrossJointProblem, CrossProblem, outer_keys
-from keytokens.lab.problems.heads import HeadProblem, Linear, Tanh, optimal_sets
-from keytokens.lab.problems.key_query import KeyQueryProblem
-from keytokens.lab.problems.selection_loss import (
-    JointProblem,
-    MatrixProblem,
-    SelectionProblem,
-    VocabularyProblem,
-    scores_of,
-)
+from keytokens.lab.problems.heads import Linear, Tanh
+from keytokens.lab.problems.logits import outer_keys
+from keytokens.lab.problems.problem import Problem
+from keytokens.lab.problems.scores import scores_of
+from keytokens.lab.problems.sets import optimal_sets
 from keytokens.lab.selection import (
     cone,
     directional_neighbours,
@@ -85,7 +80,7 @@ def even(given):
 
 
 def head_problem(keys):
-    return HeadProblem.of([1, 1], keys, Tanh(np.array([1.0, 0.2])))
+    return Problem.with_sets([1, 1], keys, Tanh(np.array([1.0, 0.2])))
 
 
 # With keys (or values) and scores: the call, and which numbers come of it. Owners as the refusals name them.
@@ -99,9 +94,8 @@ WITH_SCORES = {
     "cone": lambda K, g: cone(K, g, optimum_of(K)).radius,
     "tight_smoothness": lambda K, g: tight_smoothness(K, g),
     "has_equal_scores": lambda K, g: has_equal_scores(K, g),
-    "SelectionProblem": lambda K, g: descended(SelectionProblem(K, g)),
-    "MatrixProblem": lambda K, g: descended(MatrixProblem(K, g, P)),
-    "CrossProblem": lambda K, g: descended(CrossProblem(K, QUERIES, g)),
+    "Problem.of": lambda K, g: descended(Problem.of(K, g)),
+    "Problem.cross": lambda K, g: descended(Problem.cross(K, QUERIES, g)),
 }
 WITH_BAGS = {
     "smoothness": lambda X: smoothness(X, P, np.eye(2).tolist()),
@@ -121,9 +115,9 @@ WITH_BAGS = {
     ),
     "optimal_sets": lambda X: [one[0] for one in optimal_sets([1, 1], X, Linear(np.array(P)))],
     "HeadProblem.of": lambda X: descended(head_problem(X)),
-    "JointProblem": lambda X: descended(JointProblem([1, 1], X, X)),
-    "CrossHeadProblem": lambda X: descended(CrossHeadProblem(X, QUERIES, [1, 1], Linear(np.array(P)))),
-    "CrossJointProblem": lambda X: descended(CrossJointProblem(X, QUERIES, [1, 1])),
+    "Problem.joint": lambda X: descended(Problem.joint([1, 1], X, X)),
+    "Problem.under": lambda X: descended(Problem.under(X, QUERIES, [1, 1], Linear(np.array(P)))),
+    "Problem.cross_joint": lambda X: descended(Problem.cross_joint(X, QUERIES, [1, 1])),
     "outer_keys": lambda X: outer_keys(X, QUERIES.tolist()).rows,
 }
 
@@ -283,7 +277,7 @@ SETTING = {
     "solve_set_valued": lambda s: solve_set_valued(EVEN, s),
     "tied_matrix_problem": lambda s: tied_matrix_problem(EVEN, QUERIES, s),
     "multi_token_svm": lambda s: multi_token_svm(EVEN, QUERIES, s, np.zeros(6)),
-    "HeadProblem.of": lambda s: HeadProblem.of([1, 1], EVEN, Linear(np.array(P)), sets=s),
+    "HeadProblem.of": lambda s: Problem.with_sets([1, 1], EVEN, Linear(np.array(P)), sets=s),
 }
 BAD_SETS = [3, [{0}], [{0}, {3}], [{0}, set()], [{0}, {-1}], [{0}, {0.5}], [{0}, {"0"}], [[[0]], [[0, 1]]], [0, 0]]
 
@@ -296,8 +290,8 @@ def test_bad_sets(name, bad):
     sentence(refused, name, "sets")
 
 
-PROBLEM = SelectionProblem(EVEN, EVEN_SCORES)
-JOINT = JointProblem([1, 1], EVEN, EVEN)
+PROBLEM = Problem.of(EVEN, EVEN_SCORES)
+JOINT = Problem.joint([1, 1], EVEN, EVEN)
 STARTED = {
     "Descent": lambda p: run(Descent(PROBLEM, Normalised(0.1)), p, 20),
     "MirrorDescent": lambda p: run(MirrorDescent(PROBLEM, Normalised(0.1), q=3.0), p, 20),
@@ -435,24 +429,24 @@ REFUSED = [
     ("Recorder: `steps`", lambda: Recorder(["x"])),
     ("Recorder: `steps`", lambda: Recorder(3)),
     *(("Trajectory: `target`", lambda p=p: TRAJECTORY.trajectory.distance(p)) for p in [*BAD_POINTS, Z]),
-    ("SelectionProblem: `loss`", lambda: SelectionProblem(EVEN, EVEN_SCORES, 3)),
-    ("MatrixProblem: `query`", lambda: MatrixProblem(EVEN, EVEN_SCORES, [np.nan, 1.0])),
-    ("MatrixProblem: `query`", lambda: MatrixProblem(EVEN, EVEN_SCORES, "x")),
-    ("JointProblem: `labels`", lambda: JointProblem([1, "a"], EVEN, EVEN)),
-    ("JointProblem: `labels`", lambda: JointProblem([1, np.nan], EVEN, EVEN)),
-    ("JointProblem: `keys`", lambda: JointProblem([1, 1], EVEN, RAGGED)),
-    *(("VocabularyProblem: `v`", lambda v=v: VocabularyProblem(E3, COUNTS, [1, -1], v)) for v in BAD_POINTS),
-    ("VocabularyProblem: `embeddings`", lambda: VocabularyProblem([["a"]], COUNTS, [1, -1], P)),
-    ("VocabularyProblem: `counts`", lambda: VocabularyProblem(E3, "x", [1, -1], P)),
-    ("VocabularyProblem: `counts`", lambda: VocabularyProblem(E3, [[1, 0, np.nan]], [1], P)),
-    ("VocabularyProblem: `labels`", lambda: VocabularyProblem(E3, COUNTS, "ab", P)),
-    ("HeadProblem.of: `head`", lambda: HeadProblem.of([1, 1], EVEN, None)),
-    ("HeadProblem.of: `head`", lambda: HeadProblem.of([1, 1], EVEN, Linear(np.ones(3)))),
-    ("HeadProblem.of: `loss`", lambda: HeadProblem.of([1, 1], EVEN, Linear(np.array(P)), loss=3)),
+    ("Problem.of: `loss`", lambda: Problem.of(EVEN, EVEN_SCORES, 3)),
+    ("Problem.cross: `queries`", lambda: Problem.cross(EVEN, [np.nan, 1.0], EVEN_SCORES)),
+    ("Problem.cross: `queries`", lambda: Problem.cross(EVEN, [], EVEN_SCORES)),
+    ("Problem.joint: `labels`", lambda: Problem.joint([1, "a"], EVEN, EVEN)),
+    ("Problem.joint: `labels`", lambda: Problem.joint([1, np.nan], EVEN, EVEN)),
+    ("Problem.joint: `keys`", lambda: Problem.joint([1, 1], EVEN, RAGGED)),
+    *(("Problem.vocabulary: `v`", lambda v=v: Problem.vocabulary(E3, COUNTS, [1, -1], v)) for v in BAD_POINTS),
+    ("Problem.vocabulary: `embeddings`", lambda: Problem.vocabulary([["a"]], COUNTS, [1, -1], P)),
+    ("Problem.vocabulary: `counts`", lambda: Problem.vocabulary(E3, "x", [1, -1], P)),
+    ("Problem.vocabulary: `counts`", lambda: Problem.vocabulary(E3, [[1, 0, np.nan]], [1], P)),
+    ("Problem.vocabulary: `labels`", lambda: Problem.vocabulary(E3, COUNTS, "ab", P)),
+    ("Problem.with_sets: `head`", lambda: Problem.with_sets([1, 1], EVEN, None)),
+    ("Problem.with_sets: `head`", lambda: Problem.with_sets([1, 1], EVEN, Linear(np.ones(3)))),
+    ("Problem.with_sets: `loss`", lambda: Problem.with_sets([1, 1], EVEN, Linear(np.array(P)), loss=3)),
     ("optimal_sets: `head`", lambda: optimal_sets([1, 1], EVEN, None)),
-    ("CrossProblem: `queries`", lambda: CrossProblem(EVEN, "x", EVEN_SCORES)),
-    ("CrossJointProblem: `labels`", lambda: CrossJointProblem(EVEN, QUERIES, [1, 2])),
-    ("KeyQueryProblem: `width`", lambda: KeyQueryProblem(CrossProblem(EVEN, QUERIES, EVEN_SCORES), "x")),
+    ("Problem.cross: `queries`", lambda: Problem.cross(EVEN, "x", EVEN_SCORES)),
+    ("Problem.cross_joint: `labels`", lambda: Problem.cross_joint(EVEN, QUERIES, [1, 2])),
+    ("Problem.factors: `width`", lambda: Problem.cross(EVEN, QUERIES, EVEN_SCORES).factors("x")),
     *(("scores_of: `v`", lambda v=v: scores_of([1, 1], EVEN, v)) for v in BAD_POINTS),
     ("scores_of: `labels`", lambda: scores_of(["1", "1"], EVEN, P)),
 ]

@@ -25,10 +25,11 @@ from ..training.loop import Outcome, Status, run
 from .descent.flow import flow
 from .descent.steps import Descent, Growing
 from .problems.losses import Logistic, MarginLoss, check_loss
-from .problems.selection_loss import SelectionProblem, read_scores
+from .problems.problem import Problem
+from .problems.scores import read_scores
 from .svm.problem import MarginProblem
 from .svm.solution import NotSolved, Solution
-from .svm.solver import solve
+from .svm.solver import solve, solved
 
 ON_THE_MARGIN = 1e-6  # a token whose margin is below 1 + this is a neighbour
 MOST_SELECTIONS = 200_000  # to enumerate
@@ -107,6 +108,15 @@ def local_optimum(keys: Any, gamma: Any, selection: Sequence[int] | Index) -> Lo
     bags, gamma = _read("local_optimum", keys, gamma)
     bags.chosen(selection, "local_optimum")
     return _judged(bags, gamma, selection, solve(MarginProblem.from_selection(bags, selection)))
+
+
+def separable(keys: Any, selection: Sequence[int] | Index) -> bool:
+    """Whether some direction lets these tokens win.
+
+    >>> separable([[[1.0], [0.0], [2.0]]], [0]), separable([[[1.0], [0.0], [2.0]]], [1])
+    (False, True)
+    """
+    return solved(solve, MarginProblem.from_selection(Bags.of(keys, "separable"), selection)) is not None
 
 
 def _judged(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, solution: Solution) -> LocalOptimum:
@@ -251,7 +261,7 @@ def reached_selections(
     check_number("reached_selections", "norm", norm, 0.0, above=True)
     check_number("reached_selections", "seed", seed, 0, whole=True)
     check_loss("reached_selections", loss or Logistic())
-    problem = SelectionProblem(bags, read_scores("reached_selections", gamma, bags), loss or Logistic())
+    problem = Problem.of(bags, read_scores("reached_selections", gamma, bags), loss or Logistic())
     ends: dict[tuple[int, ...], list[Outcome[Any]]] = {}
     unsaturated = []
     for start in _starts(bags.dim, starts, norms, seed):
@@ -282,13 +292,13 @@ def _starts(dim: int, starts: Any, norms: Sequence[float], seed: int) -> Vector:
     return away.reshape(-1, dim)
 
 
-def _to_the_end(problem: SelectionProblem, start: Vector, norm: float, method: str) -> Outcome[Any]:
+def _to_the_end(problem: Problem, start: Vector, norm: float, method: str) -> Outcome[Any]:
     if method == "flow":
         return flow(problem, start, norm)
     return run(Descent(problem, Growing(0.1, share=0.05, cap=5e-3 * norm), norm), start, MOST_STEPS)
 
 
-def _reached(problem: SelectionProblem, selection: tuple[int, ...], ends: list[Outcome[Any]]) -> Reached:
+def _reached(problem: Problem, selection: tuple[int, ...], ends: list[Outcome[Any]]) -> Reached:
     bags = problem.keys
     optimum = local_optimum(bags, problem.scores, np.array(selection))
     chosen = bags.chosen(optimum.selection)

@@ -152,7 +152,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("Logistic.value", "Logistic.slope", "Exponential.slope"),
         ("mm.lemma4", "mm.lemma1", "mm.lemma6", "mm.loss-drift", "mm.rates"),
     ),
-    "keytokens.lab.problems.selection_loss": (
+    "keytokens.lab.problems.reading": (
         ("Reading._shortfall", "Reading.margins", "Reading.pull"),
         ("mm.lemma4", "mm.lemma1", "mm.lemma6", "mm.loss-drift", "mm.rates"),
     ),
@@ -160,7 +160,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("conjugate", "mirror", "norm", "dual", "bregman", "_divergence_of_one"),
         ("fu.bregman", "fu.lq-svm", "fu.mirror-step"),
     ),
-    "keytokens.lab.problems.cross_attention": (("cross_logits", "pulled_matrix"), ("fu.mirror-step",)),
+    "keytokens.lab.problems.logits": (("cross_logits", "pulled_matrix"), ("fu.mirror-step",)),
     "keytokens.lab.descent.steps": (("MirrorDescent.step",), ("fu.mirror-step", "fu.mirror-joint")),
     "keytokens.lab.svm.problem": (
         (

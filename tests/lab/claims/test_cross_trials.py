@@ -10,11 +10,11 @@ from keytokens.lab.claims.instances import cross_spheres, few_tokens, linear_sta
 from keytokens.lab.claims.matrices import training
 from keytokens.lab.claims.matrices.training import draw_heads, ended_runs
 from keytokens.lab.descent import Descent, Normalised, run
-from keytokens.lab.problems.cross_attention import CrossHeadProblem
+from keytokens.lab.descent.stack import Stack, softmax_first
 from keytokens.lab.problems.heads import Head
-from keytokens.lab.problems.key_query import EPSILON, KeyQueryProblem
+from keytokens.lab.problems.logits import EPSILON
 from keytokens.lab.problems.losses import Logistic
-from keytokens.lab.problems.trials import HeadTrials, cross_trials, descend_factors, softmax_first
+from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import Bags
 
 seeds = st.integers(0, 10_000)
@@ -43,7 +43,7 @@ def problems(seed, count=3):
 def test_W_one_by_one(seed):
     every = problems(seed)
     start = np.random.default_rng(seed).normal(size=(3, 9))
-    together = cross_trials(every).descend(40, 0.2, start=start)
+    together = Stack.of(every).descend(40, 0.2, start=start)
     for problem, begin, end in zip(every, start, together, strict=True):
         alone = run(Descent(problem, Normalised(0.2)), begin.reshape(3, 3), 40).state.p
         assert_allclose(end.reshape(3, 3), alone, atol=1e-10)
@@ -55,9 +55,9 @@ def test_factors_one_by_one(seed):
     """Twenty steps: a longer path may pass a saddle, where a unit step makes much of the last digit."""
     every, steps = problems(seed), 20
     K, Q = np.random.default_rng(seed).normal(size=(2, 3, 3, 2))
-    ends = descend_factors(cross_trials(every), steps, 0.1, K, Q)
+    ends = Stack.of(every).steps.descend_factors(0.1, K, Q)
     for k, problem in enumerate(every):
-        alone = run(Descent(KeyQueryProblem(problem, 2), Normalised(0.1)), (K[k], Q[k]), steps).state.blocks
+        alone = run(Descent(problem.factors(2), Normalised(0.1)), (K[k], Q[k]), steps).state.blocks
         for mine, other in zip((ends[0][k], ends[1][k]), alone, strict=True):
             assert_allclose(mine, other, atol=1e-10)
 
@@ -68,10 +68,10 @@ def test_relu_heads_one_by_one(seed):
     rng = np.random.default_rng(seed)
     values, queries, V = rng.normal(size=(2, 3, 4, 3)), rng.normal(size=(2, 3, 3)), rng.normal(size=(2, 3, 5))
     labels, start = rng.choice([-1.0, 1.0], (2, 3)), rng.normal(size=(2, 9))
-    trials = HeadTrials.stacked(values, queries, labels, V, Logistic())
+    trials = Stack.under_relu(values, queries, labels, V, Logistic())
     together = trials.descend(20, 0.1, start=start)
     for k in range(2):
-        problem = CrossHeadProblem(trials.bags(k), queries[k], labels[k], Relu(V[k]))
+        problem = Problem.under(trials.bags(k), queries[k], labels[k], Relu(V[k]))
         alone = run(Descent(problem, Normalised(0.1)), start[k].reshape(3, 3), 20).state
         assert_allclose(together[k].reshape(3, 3), alone.p, atol=1e-9)
         attention = softmax_first(trials.logits(together)).transpose(1, 2, 0)[k].ravel()

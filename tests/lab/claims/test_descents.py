@@ -14,7 +14,8 @@ from keytokens.lab.claims.instances import longest_difference, one_bag
 from keytokens.lab.claims.max_margin import descents
 from keytokens.lab.claims.max_margin.assumptions import best_solution, slopes
 from keytokens.lab.descent import Descent, Normalised, run
-from keytokens.lab.problems.selection_loss import MatrixProblem, SelectionProblem, scores_of
+from keytokens.lab.problems.problem import Problem
+from keytokens.lab.problems.scores import scores_of
 from keytokens.model.ragged import Bags
 
 from .broken import fails
@@ -31,7 +32,7 @@ def drawn_twins(seed: int, **changes) -> descents.Twins:
 
 @given(seeds)
 def test_the_gradients_are_those_of_the_problems(seed):
-    """With a linear head: SelectionProblem and MatrixProblem."""
+    """With a linear head, in p and in W."""
     v = np.random.default_rng(seed).normal(size=4)
     twins = drawn_twins(seed)
     v = v[: twins.X.shape[2]]
@@ -39,10 +40,11 @@ def test_the_gradients_are_those_of_the_problems(seed):
     twins = replace(twins, head=linear)
     bags = Bags.of(twins.X)
     scores = scores_of(twins.Y, bags, v)
-    on_p, on_W = SelectionProblem(bags, scores, twins.loss), MatrixProblem(bags, scores, twins.u, twins.loss)
-    for problem, at, gradient in ((on_p, twins.p, twins.gradient_p), (on_W, twins.W, twins.gradient_W)):
-        (down,) = problem.descent(problem.read((at,)), (at,))
-        assert_allclose(gradient(at), -down.plain, rtol=1e-9, atol=1e-12)
+    on_p, on_W = Problem.of(bags, scores, twins.loss), Problem.cross(bags, twins.u, scores, twins.loss)
+    (down,) = on_p.descent(on_p.read((twins.p,)), (twins.p,))
+    assert_allclose(twins.gradient_p(twins.p), -down.plain, rtol=1e-9, atol=1e-12)
+    (down,) = on_W.descent(on_W.read((twins.W.T,)), (twins.W.T,))  # theirs is u p', ours p u'
+    assert_allclose(twins.gradient_W(twins.W).T, -down.plain, rtol=1e-9, atol=1e-12)
 
 
 @given(seeds)

@@ -207,7 +207,7 @@ def test_the_problem_of_several_classes(norm):
     data = planted_classes(rng, 4, 3, [2, 1, 1], 3)
     V, d = data.counts.shape[1], 5
     E, v, direction = rng.normal(size=(V, d)), 2 * rng.normal(size=(3, d)), rng.normal(size=d)
-    problem = embeddings.MulticlassProblem(E, data, v)
+    problem = embeddings.multiclass(E, data, v)
     p = norm * direction / np.linalg.norm(direction)
     reading = problem.read((p,))
     (down,) = problem.descent(reading, (p,))
@@ -235,7 +235,7 @@ def test_far_out_the_direction_stays():
     data = planted_classes(rng, 4, 3, [1, 1, 1], 2)
     frame = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     E = frame[:5] - 60 * multiclass_gradient(data, frame[:5], np.zeros(8), frame[5:])[0]
-    problem = embeddings.MulticlassProblem(E, data, frame[5:])
+    problem = embeddings.multiclass(E, data, frame[5:])
     target = solve(MarginProblem.from_vocabulary(E, data.counts, data.important))
     p = 1e5 * target.p / target.norm
     (down,) = problem.descent(problem.read((p,)), (p,))

@@ -11,7 +11,7 @@ from keytokens.lab.claims.max_margin import joint
 from keytokens.lab.claims.max_margin.joint import JointLimit, _log_expm1, _lowest
 from keytokens.lab.paths import joint_path
 from keytokens.lab.problems.geometry import angle, misalignment
-from keytokens.lab.problems.selection_loss import JointProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import Bags, softmax
 
 A = JointLimit(known.joint((0.5, 1.0)), np.array([1, 1, 1]))
@@ -170,7 +170,7 @@ def test_the_cost_of_attention_elsewhere_is_attained():
 def test_one_token_cannot_be_selected_by_a_head_it_does_not_support():
     """Two inputs with r_1 = r_2 = a and labels 1: each alone can carry the head."""
     values = Bags.of([[[2.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, -1.0]]])
-    limit = JointLimit(JointProblem(np.ones(2), values, values), np.array([0, 0]))
+    limit = JointLimit(Problem.joint(np.ones(2), values, values), np.array([0, 0]))
     assert limit.weights == pytest.approx([1.0, 1.0])
     assert limit.nu == pytest.approx(1.0)  # |a| - longest
 

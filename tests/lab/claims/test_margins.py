@@ -28,7 +28,7 @@ from keytokens.lab.claims.max_margin.assumptions import (
 )
 from keytokens.lab.problems.geometry import misalignment
 from keytokens.lab.problems.losses import Logistic
-from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import Bags, softmax
 
 seeds = st.integers(0, 10_000)
@@ -66,7 +66,7 @@ def test_sigmoid_value_and_slope():
 @given(low=st.floats(-4, 4), width=st.floats(0.1, 4))
 def test_bounds_on_the_slope_are_attained(loss, low, width):
     x = np.linspace(low, low + width, 2001)
-    bounds = slopes(SelectionProblem(Bags.of([[[0.0], [1.0]]]), x[[0, -1]], loss))
+    bounds = slopes(Problem.of(Bags.of([[[0.0], [1.0]]]), x[[0, -1]], loss))
     size = -loss.slope(x)
     assert bounds.least == pytest.approx(size.min())
     assert bounds.largest == pytest.approx(size.max(), rel=1e-5)  # 0 may lie between two points of the grid
@@ -77,20 +77,20 @@ def test_bounds_on_the_slope_are_attained(loss, low, width):
 @each_loss
 def test_curvatures_are_sharp(loss):
     x = np.linspace(-3, 3, 4001)
-    bounds = slopes(SelectionProblem(Bags.of([[[0.0], [1.0]]]), x[[0, -1]], loss))
+    bounds = slopes(Problem.of(Bags.of([[[0.0], [1.0]]]), x[[0, -1]], loss))
     assert np.abs(np.diff(loss.slope(x)) / np.diff(x)).max() == pytest.approx(bounds.curvature, rel=2e-3)
 
 
 def test_assumptions_can_fail():
     assert equal_scores(one_bag(0.9))
     assert not equal_scores(one_bag(0.0))
-    tie = SelectionProblem(Bags.of([[[0.0], [1.0], [-1.0]]]), np.array([1.0, 1.0, 0.0]))
+    tie = Problem.of(Bags.of([[[0.0], [1.0], [-1.0]]]), np.array([1.0, 1.0, 0.0]))
     assert not equal_scores(tie)
     assert can_win(one_bag(0.9))
-    assert not can_win(SelectionProblem(tie.keys, np.eye(3)[0]))
+    assert not can_win(Problem.of(tie.keys, np.eye(3)[0]))
 
     assert assumptions.falls(one_bag(0.9)) is True
-    assert assumptions.falls(SelectionProblem(tie.keys, np.eye(3)[0], Logistic("unknown"))) is None
+    assert assumptions.falls(Problem.of(tie.keys, np.eye(3)[0], Logistic("unknown"))) is None
 
 
 @given(seeds)
@@ -193,7 +193,7 @@ def test_constants_of_the_figure():
 
 
 def test_a_selection_that_cannot_win():
-    middle = SelectionProblem(Bags.of([[[0.0], [1.0], [-1.0]]]), np.eye(3)[0])
+    middle = Problem.of(Bags.of([[[0.0], [1.0], [-1.0]]]), np.eye(3)[0])
     local = Local(middle, np.array([0]))
     assert not local.is_locally_optimal
     assert not local.all_have_neighbours

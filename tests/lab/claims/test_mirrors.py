@@ -13,8 +13,8 @@ from keytokens.lab.claims.instances import cross_spheres, two_inputs
 from keytokens.lab.claims.matrices import mirrors
 from keytokens.lab.claims.matrices.mirrors import joint_target
 from keytokens.lab.descent import MirrorDescent, Normalised, run
+from keytokens.lab.descent.stack import Stack
 from keytokens.lab.problems.geometry import norm
-from keytokens.lab.problems.trials import cross_trials
 
 from .broken import fails
 
@@ -28,7 +28,7 @@ def problems():
 @pytest.mark.parametrize("floor", [0.0, 1e-3])
 def test_many_runs_are_each_by_itself(problems, q, floor):
     start = np.random.default_rng(0).normal(size=(3, 9))
-    early, late = cross_trials(problems).mirror_path(q, [7, 60], start, 0.1, floor)
+    early, late = Stack.of(problems).mirror_path(q, [7, 60], start, 0.1, floor)
     for k, problem in enumerate(problems):
         method = MirrorDescent(problem, Normalised(0.1, floor=floor), q=q)
         for seen, steps in ((early, 7), (late, 60)):
@@ -52,8 +52,8 @@ def test_two_inputs_in_the_plane():
 
 def test_bad_numbers(problems):
     for q, eta, floor, why in ((1.0, 0.1, 0.0, "`q`"), (2.0, 0.0, 0.0, "`eta`"), (2.0, 0.1, -1.0, "`floor`")):
-        with pytest.raises(InputError, match=f"Trials.mirror_path: {why} must be"):
-            cross_trials(problems).mirror_path(q, [1], np.zeros((3, 9)), eta, floor)
+        with pytest.raises(InputError, match=f"Stack.mirror_path: {why} must be"):
+            Stack.of(problems).mirror_path(q, [1], np.zeros((3, 9)), eta, floor)
 
 
 def test_spoilt_limit():

@@ -17,9 +17,9 @@ from keytokens.lab.claims.max_margin.neighbours import ConeAround, View, compare
 from keytokens.lab.claims.max_margin.paths import Limit, least_margin
 from keytokens.lab.paths import Decomposition, regularisation_path, set_path
 from keytokens.lab.problems.geometry import misalignment
-from keytokens.lab.problems.heads import HeadProblem, Linear
+from keytokens.lab.problems.heads import Linear
 from keytokens.lab.problems.losses import Correlation, Logistic, Scaled
-from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.lab.selection import directional_neighbours, local_optimum
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.ragged import Bags
@@ -28,7 +28,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def random_problem(rng, n=2, T=3, d=3):
-    return SelectionProblem(Bags.of(rng.normal(size=(n, T, d))), rng.normal(size=n * T), LOSSES[rng.integers(4)])
+    return Problem.of(Bags.of(rng.normal(size=(n, T, d))), rng.normal(size=n * T), LOSSES[rng.integers(4)])
 
 
 def plain_loss(problem, p):
@@ -69,7 +69,7 @@ def test_the_loss_far_out_stays_between_its_bounds(seed, R):
 
 
 def test_tokens_that_tie_for_the_lead_are_taken_by_score():
-    problem = SelectionProblem(Bags.of([[[1.0, 1.0], [1.0, -1.0], [0.0, 0.0]]]), np.array([0.0, 1.0, 2.0]))
+    problem = Problem.of(Bags.of([[[1.0, 1.0], [1.0, -1.0], [0.0, 0.0]]]), np.array([0.0, 1.0, 2.0]))
     view = View(problem, np.array([1.0, 0.0]))
     assert view.selection.tolist() == [1]
     assert view.margin == 0
@@ -119,7 +119,7 @@ def test_attention_outside_bounds_the_margin(logits, winners):
 
 def test_the_bound_is_attained_by_one_input_of_two_tokens():
     """L - L* = q and q = 1/(1 + exp(m)): the margin is exactly the one that is proved."""
-    problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]), Correlation())
+    problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]), Correlation())
     gap = problem.gap(problem.read((np.array([3.0]),))).log
     assert Limit.of(problem).proved_margin(gap) == pytest.approx(3.0)
 
@@ -138,8 +138,8 @@ def test_the_set_path_says_the_same():
     """`paths.set_path` bounds its points by itself; with one best token and the same constants that is the same."""
     rng = np.random.default_rng(3)
     keys, scores = Bags.of(rng.normal(size=(2, 3, 4))), np.array([1.0, 0.2, -0.3, 0.1, 1.0, 0.4])
-    plain = SelectionProblem(keys, scores)
-    with_head = HeadProblem.of([1, 1], keys.with_rows(scores[:, None]), Linear(np.ones(1)), keys, None, Logistic())
+    plain = Problem.of(keys, scores)
+    with_head = Problem.with_sets([1, 1], keys.with_rows(scores[:, None]), Linear(np.ones(1)), keys, None, Logistic())
     (point,) = set_path(with_head, [50.0], starts=2).points
     (other,) = regularisation_path(plain, [50.0], starts=2)
     assert point.log_gap == pytest.approx(other.log_gap, abs=1e-6)
@@ -244,7 +244,7 @@ def test_half_of_rho_is_not_enough():
     """Tight constants: one input in two, all of C+ and no more than C- are used."""
     values = Bags.of([[[1.0], [0.9]], [[1.0], [0.0]]])
     keys = Bags.of(np.eye(4).reshape(2, 2, 4))
-    problem = HeadProblem.of([1, 1], values, Linear(np.ones(1)), keys, [[0], [0]], Correlation())
+    problem = Problem.with_sets([1, 1], values, Linear(np.ones(1)), keys, [[0], [0]], Correlation())
     one = optimal_sets.Decomposed(problem, Decomposition(problem.nu, 0.0, 0.1))
     assert optimal_sets._bounded(one)
     assert optimal_sets._pairs_compared(one) < 0
@@ -262,7 +262,7 @@ class WeakRho(Decomposition):
 def test_best_tokens_that_cannot_win_are_no_error():
     """The best token is the middle one of three on a line."""
     keys = Bags.of([[[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]])
-    assert not balls._CAN_WIN.holds(SelectionProblem(keys, np.array([1.0, 0.0, 0.0])))
+    assert not balls._CAN_WIN.holds(Problem.of(keys, np.array([1.0, 0.0, 0.0])))
 
 
 def test_the_counters_fail_by_themselves_and_not_for_want_of_a_proof():

@@ -24,7 +24,7 @@ from keytokens.lab.claims.embeddings.stages import (
 )
 from keytokens.lab.descent import Status, flow
 from keytokens.lab.problems.geometry import misalignment
-from keytokens.lab.problems.selection_loss import VocabularyProblem
+from keytokens.lab.problems.problem import Problem
 
 
 def trained(seed: int = 0, d: int = 40, eta: float = 60.0):
@@ -159,7 +159,7 @@ def test_pulls_of_all_tokens_move_the_logits():
     data, step = trained()
     p = step.start.p
     B = token_pulls(data, step.E, step.start.v, p)
-    problem = VocabularyProblem(step.E, data.counts, data.labels, step.start.v)
+    problem = Problem.vocabulary(step.E, data.counts, data.labels, step.start.v)
     (down,) = problem.descent(problem.read((p,)), (p,))
     assert_allclose(step.E @ (p + 1e-3 * down.plain) - step.E @ p, 1e-3 * (step.E @ step.E.T) @ B, atol=1e-15)
 
@@ -171,7 +171,7 @@ def test_the_row_space_is_enough():
     """The same path as in all 40 dimensions, where the rest of p never moves."""
     data, step = trained()
     run = second_stage(step, [5.0, 50.0])
-    problem = VocabularyProblem(step.E, data.counts, data.labels, step.start.v)
+    problem = Problem.vocabulary(step.E, data.counts, data.labels, step.start.v)
     inside = run.basis.T @ (run.basis @ step.start.p)
     whole = flow(problem, step.start.p, float(np.hypot(50.0, np.linalg.norm(step.start.p - inside)))).state.p
     assert_allclose(run.basis.T @ (run.basis @ whole), run.p, atol=1e-5)

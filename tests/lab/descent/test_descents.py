@@ -7,7 +7,7 @@ from keytokens.base.errors import InputError
 from keytokens.lab.claims.instances import GMM, one_bag, three_bags
 from keytokens.lab.descent import Descent, Growing, Normalised, Plain, Polyak, Recorder, Status, log_spaced, run
 from keytokens.lab.problems.geometry import misalignment
-from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import Bags
 
 from .least_distance import max_margin
@@ -44,7 +44,7 @@ def test_growing_steps_grow_with_the_norm_only():
     assert ((growth > 1.08) & (growth <= 1.1 + 1e-12)).all()
     capped = run(Descent(three_bags(), Growing(0.1, share=0.1, cap=0.5)), np.zeros(2), 150).state
     assert capped.norm == pytest.approx(60, rel=0.2)
-    opposite = SelectionProblem(Bags.of([[[1.0], [0.0]], [[-1.0], [0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
+    opposite = Problem.of(Bags.of([[[1.0], [0.0]], [[-1.0], [0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
     best = run(Descent(opposite, Plain(1.0)), np.array([0.5]), 3000).state.p
     near = run(Descent(opposite, Growing(0.1)), np.array([3.0]), 500).state.p
     assert abs(near - best).item() <= 0.1
@@ -54,7 +54,7 @@ def test_growing_steps_grow_with_the_norm_only():
 
 
 def test_ends_are_sentences():
-    flat = SelectionProblem(Bags.of([[[1.0], [2.0]]]), np.ones(2))
+    flat = Problem.of(Bags.of([[[1.0], [2.0]]]), np.ones(2))
     assert run(Descent(flat, Normalised(1.0)), np.zeros(1), 5).status is Status.STATIONARY
     assert run(Descent(one_bag(0.9), Plain(1.0)), np.array([0.0, 1e5]), 5).status is Status.STALLED
     assert run(Descent(one_bag(0.9), Normalised(lambda t: np.inf)), np.zeros(2), 5).status is Status.NOT_FINITE

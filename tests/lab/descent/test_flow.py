@@ -9,7 +9,7 @@ from keytokens.base.errors import InputError
 from keytokens.lab.claims.instances import joint, one_bag, three_bags, tied, two_limits
 from keytokens.lab.descent import Descent, Flow, Plain, Recorder, Status, flow, run
 from keytokens.lab.problems.geometry import misalignment
-from keytokens.lab.problems.selection_loss import MatrixProblem, SelectionProblem, VocabularyProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import Bags
 
 from .least_distance import max_margin
@@ -42,12 +42,12 @@ def test_small_gradient_steps_stay_on_the_path():
 
 
 def test_a_matrix_follows_its_vector():
-    """The flow of W stays u p'/|u|^2 of the flow of p."""
+    """The flow of W stays p u'/|u|^2 of the flow of p."""
     keys, u = three_bags().keys, np.array([1.0, -2.0, 0.5])
     scores = three_bags().scores
-    W = flow(MatrixProblem(keys, scores, u), np.zeros((3, 2)), 50.0).state.p
-    p = flow(SelectionProblem(keys, scores), np.zeros(2), 50.0 * np.linalg.norm(u)).state.p
-    assert_allclose(W, np.outer(u, p) / (u @ u), atol=1e-4)
+    W = flow(Problem.cross(keys, u, scores), np.zeros((2, 3)), 50.0).state.p
+    p = flow(Problem.of(keys, scores), np.zeros(2), 50.0 * np.linalg.norm(u)).state.p
+    assert_allclose(W, np.outer(p, u) / (u @ u), atol=1e-4)
 
 
 def test_head_and_attention_together():
@@ -66,7 +66,7 @@ def test_a_vocabulary_in_its_row_space():
         row[rng.choice(20, 4, replace=False)] = rng.integers(1, 3, 4)
     E, v = rng.normal(size=(20, 300)) / np.sqrt(300), rng.normal(size=300)
     labels = np.where(rng.random(12) < 0.5, -1, 1)
-    problem, start = VocabularyProblem(E, sparse.csr_matrix(documents), labels, v), rng.normal(size=300) / 20
+    problem, start = Problem.vocabulary(E, sparse.csr_matrix(documents), labels, v), rng.normal(size=300) / 20
     outcome = flow(problem, start, 1e5)
     bags = Bags.of([E[row > 0] for row in documents])
     target = max_margin(bags, outcome.state.reading.selection)
@@ -77,7 +77,7 @@ def test_a_vocabulary_in_its_row_space():
 
 def test_it_stops_at_a_finite_minimum():
     """Two inputs that want opposite keys: the loss has a minimum, and the path ends there."""
-    problem = SelectionProblem(Bags.of([[[1.0], [0.0]], [[-1.0], [0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
+    problem = Problem.of(Bags.of([[[1.0], [0.0]], [[-1.0], [0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
     outcome = flow(problem, np.array([0.5]), 1e3)
     assert outcome.status is Status.STATIONARY
     best = run(Descent(problem, Plain(1.0)), np.array([0.5]), 3000).state.p
@@ -85,7 +85,7 @@ def test_it_stops_at_a_finite_minimum():
 
 
 def test_a_flat_start_is_stationary():
-    flat = SelectionProblem(Bags.of([[[1.0], [2.0]]]), np.ones(2))
+    flat = Problem.of(Bags.of([[[1.0], [2.0]]]), np.ones(2))
     assert flow(flat, np.zeros(1), 10.0).status is Status.STATIONARY
 
 

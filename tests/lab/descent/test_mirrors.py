@@ -10,21 +10,20 @@ from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
 from keytokens.lab.descent import Descent, MirrorDescent, Normalised, Plain, Polyak, Recorder, Status, run
-from keytokens.lab.problems.cross_attention import CrossJointProblem, CrossProblem
 from keytokens.lab.problems.geometry import conjugate, divergence, mirror, norm
-from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.lab.svm import MarginProblem, solve_lq
 from keytokens.model.ragged import Bags
 
 EXPONENTS = [1.25, 1.75, 2.0, 3.0, 4.0]
 
 
-def random_problem(seed: int) -> CrossProblem:
+def random_problem(seed: int) -> Problem:
     rng = np.random.default_rng(seed)
-    return CrossProblem(Bags.of(rng.normal(size=(3, 4, 3))), rng.normal(size=(3, 2)), rng.normal(size=12))
+    return Problem.cross(Bags.of(rng.normal(size=(3, 4, 3))), rng.normal(size=(3, 2)), rng.normal(size=12))
 
 
-def plain_gradient(problem: CrossProblem, W: np.ndarray) -> np.ndarray:
+def plain_gradient(problem: Problem, W: np.ndarray) -> np.ndarray:
     """Of the logistic loss, as it is written: mean of loss' X'(diag(s) - ss')gamma z'."""
     total = np.zeros(W.shape)
     for i in range(len(problem.values)):
@@ -78,7 +77,7 @@ def test_normalised_steps_have_their_dual_length(seed, q):
 def test_one_bag_two_tokens_has_a_closed_form(q):
     """All gradients are multiples of one row a, so from 0 the mirror is one too: W in proportion to mirror(a, r)."""
     a = np.array([3.0, -1.0, 0.5])
-    problem = SelectionProblem(Bags.of([[a, np.zeros(3)]]), np.array([1.0, 0.0]))
+    problem = Problem.of(Bags.of([[a, np.zeros(3)]]), np.array([1.0, 0.0]))
     state = run(MirrorDescent(problem, Normalised(0.1), q=q), np.zeros(3), 100).state
     assert_allclose(state.mirrors[0], 10 * a / norm(a, conjugate(q)), rtol=1e-10)
     target = solve_lq(MarginProblem.from_selection(problem.keys, [0]), q)
@@ -90,7 +89,7 @@ def test_one_bag_two_tokens_has_a_closed_form(q):
 def test_nothing_overflows_where_every_gradient_has_underflowed(q):
     """Joint training, |v| and |W| beyond 1,000: losses of exp(-1e6), still steps of one length in both blocks."""
     rng = np.random.default_rng(2)
-    problem = CrossJointProblem(Bags.of(rng.normal(size=(2, 3, 3))), rng.normal(size=(2, 3)), [1, -1])
+    problem = Problem.cross_joint(Bags.of(rng.normal(size=(2, 3, 3))), rng.normal(size=(2, 3)), [1, -1])
     first = run(MirrorDescent(problem, Normalised(0.1), q=q), (np.zeros(3), np.zeros((3, 3))), 100).state
     start = tuple(1e4 * block / norm(block, q) for block in first.blocks)
     seen = []
@@ -120,7 +119,7 @@ def test_records_and_ends():
     recorder = Recorder([0, 10])
     run(MirrorDescent(problem, Normalised(0.1), q=3.0), np.zeros((3, 2)), 10, recorder)
     assert recorder.trajectory.norm[1] > 0
-    flat = SelectionProblem(Bags.of([[[1.0], [2.0]]]), np.ones(2))
+    flat = Problem.of(Bags.of([[[1.0], [2.0]]]), np.ones(2))
     assert run(MirrorDescent(flat, Normalised(1.0), q=3.0), np.zeros(1), 5).status is Status.STATIONARY
     far = MirrorDescent(problem, Normalised(1.0), norm=2.0, q=3.0)
     assert run(far, np.zeros((3, 2)), 100).status is Status.FAR_ENOUGH
@@ -135,7 +134,7 @@ def test_refusals(q):
 
 
 def test_what_is_no_problem_and_what_is_no_step():
-    with pytest.raises(InputError, match="MirrorDescent: `problem` must have a descent, as CrossProblem has; saw None"):
+    with pytest.raises(InputError, match="MirrorDescent: `problem` must have a descent, as Problem has; saw None"):
         MirrorDescent(None, Normalised(0.1))
     with pytest.raises(InputError, match=r"MirrorDescent: `step_rule` must be a step rule; saw 0.1. For example"):
         MirrorDescent(random_problem(0), 0.1)

@@ -10,15 +10,10 @@ from scipy import sparse
 
 from keytokens.lab.descent import Descent, Growing, Normalised, Plain, Polyak, flow, power, run
 from keytokens.lab.problems.geometry import misalignment
-from keytokens.lab.problems.heads import HeadProblem, Tanh
+from keytokens.lab.problems.heads import Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
-from keytokens.lab.problems.selection_loss import (
-    JointProblem,
-    MatrixProblem,
-    SelectionProblem,
-    VocabularyProblem,
-    scores_of,
-)
+from keytokens.lab.problems.problem import Problem
+from keytokens.lab.problems.scores import scores_of
 from keytokens.model.ragged import Bags, softmax
 
 from .least_distance import max_margin
@@ -34,17 +29,17 @@ def bags(seed: int = 0) -> tuple[Bags, Bags, np.ndarray, np.ndarray]:
 
 def on_p() -> tuple:
     values, keys, labels, v = bags()
-    return SelectionProblem(keys, scores_of(labels, values, v)), np.zeros(9)
+    return Problem.of(keys, scores_of(labels, values, v)), np.zeros(9)
 
 
 def on_W() -> tuple:
     values, keys, labels, v = bags()
-    return MatrixProblem(keys, scores_of(labels, values, v), np.array([1.0, -2.0])), np.zeros((2, 9))
+    return Problem.cross(keys, [1.0, -2.0], scores_of(labels, values, v)), np.zeros((9, 2))
 
 
 def on_both() -> tuple:
     values, keys, labels, v = bags()
-    return JointProblem(labels, values, keys), (v, np.zeros(9))
+    return Problem.joint(labels, values, keys), (v, np.zeros(9))
 
 
 def on_vocabulary() -> tuple:
@@ -53,12 +48,12 @@ def on_vocabulary() -> tuple:
     for i, row in enumerate(counts):
         row[rng.choice(4, 3, replace=False) + 4 * (i % 2)] = rng.integers(1, 4, 3)
     E, v = rng.normal(size=(8, 12)), rng.normal(size=12)
-    return VocabularyProblem(E, sparse.csr_matrix(counts), np.array([1, -1, 1, -1, 1]), v), np.zeros(12)
+    return Problem.vocabulary(E, sparse.csr_matrix(counts), np.array([1, -1, 1, -1, 1]), v), np.zeros(12)
 
 
 def under_a_head() -> tuple:
     values, keys, labels, v = bags()
-    return HeadProblem.of(labels, values, Tanh(v), keys), np.zeros(9)
+    return Problem.with_sets(labels, values, Tanh(v), keys), np.zeros(9)
 
 
 TRAINED = [on_p, on_W, on_both, on_vocabulary, under_a_head]
@@ -102,27 +97,27 @@ def test_along_the_flow_too(make):
     st.integers(1, 5),
 )
 def test_lemma_1_for_any_steps(seed, steps, loss, rows):
-    """Gradient descent on W with steps eta_t / |u|^2 from u p(0)'/|u|^2 stays u p(t)'/|u|^2."""
+    """Gradient descent on W with steps eta_t / |u|^2 from p(0)u'/|u|^2 stays p(t)u'/|u|^2."""
     rng = np.random.default_rng(seed)
     values = Bags.of([rng.normal(size=(T, 3)) for T in rng.integers(1, 5, 4)])
     scores, u, p = rng.normal(size=len(values.rows)), rng.normal(size=rows), rng.normal(size=3)
     ps, Ws = [], []
-    by_p = Descent(SelectionProblem(values, scores, loss), Plain(lambda t: steps[t - 1]))
-    by_W = Descent(MatrixProblem(values, scores, u, loss), Plain(lambda t: steps[t - 1] / (u @ u)))
+    by_p = Descent(Problem.of(values, scores, loss), Plain(lambda t: steps[t - 1]))
+    by_W = Descent(Problem.cross(values, u, scores, loss), Plain(lambda t: steps[t - 1] / (u @ u)))
     run(by_p, p, len(steps), lambda state: ps.append(state.p))
-    run(by_W, np.outer(u, p) / (u @ u), len(steps), lambda state: Ws.append(state.p))
+    run(by_W, np.outer(p, u) / (u @ u), len(steps), lambda state: Ws.append(state.p))
     assert len(ps) == len(Ws)
     for one, other in zip(ps, Ws, strict=True):
         size = 1 + np.linalg.norm(one)
-        assert_allclose(u @ other, one, atol=1e-10 * size)
-        assert_allclose(other, np.outer(u, one) / (u @ u), atol=1e-10 * size / np.linalg.norm(u))
+        assert_allclose(other @ u, one, atol=1e-10 * size)
+        assert_allclose(other, np.outer(one, u) / (u @ u), atol=1e-10 * size / np.linalg.norm(u))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_any_labels_values_and_keys(seed):
     """f_i = v'X_i's_i by the definition, with keys that have nothing to do with the values; and the limit is theirs."""
     values, keys, labels, v = bags(seed)
-    problem, p = SelectionProblem(keys, scores_of(labels, values, v)), np.random.default_rng(seed).normal(size=9)
+    problem, p = Problem.of(keys, scores_of(labels, values, v)), np.random.default_rng(seed).normal(size=9)
 
     def loss(p: np.ndarray) -> float:
         s = softmax(keys, keys.rows @ p)

@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from keytokens.lab.claims.instances import cross_spheres, two_inputs
+from keytokens.lab.descent.stack import Stack
 from keytokens.lab.figures import figures
 from keytokens.lab.figures.mirrors import STEPS, divergences, targets_of
 from keytokens.lab.problems.geometry import divergence
-from keytokens.lab.problems.trials import cross_trials
 
 from .made import made
 
@@ -46,7 +46,7 @@ def test_joint_training_in_plain_numbers():
 
 def test_targets_are_of_what_a_run_selects():
     problems = [cross_spheres(np.random.default_rng(seed), 3, 4, 3) for seed in range(3)]
-    trials = cross_trials(problems)
+    trials = Stack.of(problems)
     (W,) = trials.mirror_path(2.0, [300], np.zeros((3, 9)), 0.1)
     targets = targets_of(trials, W)
     for k, row in enumerate(targets):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from keytokens.base.errors import InputError
 from keytokens.lab.paths import Decomposition, decomposition, falls
-from keytokens.lab.problems.heads import Given, HeadProblem, Linear, Quadratic, Tanh
+from keytokens.lab.problems.heads import Given, Linear, Quadratic, Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
+from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import softmax
 
 LOSSES = [Logistic(), Exponential(), Correlation()]
@@ -19,7 +20,7 @@ seeds = st.integers(0, 2**32 - 1)
 heads = st.sampled_from(["linear", "tanh", "quadratic"])
 
 
-def draw(seed: int, kind: str, positive: bool = False, loss=None) -> HeadProblem:
+def draw(seed: int, kind: str, positive: bool = False, loss=None) -> Problem:
     """Three bags of four tokens, of which two tie at the top."""
     rng = np.random.default_rng(seed)
     keys, values, labels = rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 4, 2)), rng.choice([-1, 1], 3)
@@ -31,13 +32,13 @@ def draw(seed: int, kind: str, positive: bool = False, loss=None) -> HeadProblem
         best = int((labels[i] * head.value(values[i])).argmax())
         values[i, (best + 1) % 4] = values[i, best]
     try:
-        return HeadProblem.of(labels, values, head, keys, loss=loss)
+        return Problem.with_sets(labels, values, head, keys, loss=loss)
     except InputError:  # the bend of the quadratic head may prefer shared attention
         assume(False)
         raise
 
 
-def margins_and_mass(problem: HeadProblem, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def margins_and_mass(problem: Problem, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """f_i and q_i, from the plain formulas."""
     s = softmax(problem.keys, problem.keys.rows @ p)
     z = problem.values.sum(s[:, None] * problem.values.rows)
@@ -71,7 +72,7 @@ def test_the_loss_is_squeezed(seed, kind, loss):
 
 def test_a_linear_head_by_hand():
     """Scores (2, 2, -1) and (3, 1): nu = (2, 3), C = 1, eps = min(1 + 1/2, 1 - 1/3) = 2/3."""
-    problem = HeadProblem.of([1, 1], [[[2.0], [2.0], [-1.0]], [[3.0], [1.0]]], Linear(np.ones(1)))
+    problem = Problem.with_sets([1, 1], [[[2.0], [2.0], [-1.0]], [[3.0], [1.0]]], Linear(np.ones(1)))
     found = decomposition(problem)
     assert found.nu.tolist() == [2, 3]
     assert (found.C, found.eps) == pytest.approx((1, 2 / 3))
@@ -86,13 +87,13 @@ def test_a_linear_head_by_hand():
 
 def test_tanh_by_hand():
     """tanh(1) - tanh(0) over the way 1: slopes between those at 1 and at 0."""
-    problem = HeadProblem.of([1], [[[1.0], [0.0]]], Tanh(np.ones(1)))
+    problem = Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)))
     found = decomposition(problem)
     assert (found.C, found.eps) == pytest.approx((1 - math.tanh(1), (1 - math.tanh(1) ** 2) / math.tanh(1)))
 
 
 def test_bags_that_are_all_set_have_no_fall():
-    problem = HeadProblem.of([1, 1], [[[1.0], [0.0]], [[2.0], [2.0]]], Linear(np.ones(1)))
+    problem = Problem.with_sets([1, 1], [[[1.0], [0.0]], [[2.0], [2.0]]], Linear(np.ones(1)))
     known = falls(problem)
     assert (known.bags, known.nu.tolist()) == (2, [1.0])
     assert decomposition(problem).nu.tolist() == [1, 2]
@@ -109,11 +110,11 @@ REFUSED = [
     (lambda: Decomposition(np.ones(1), 1.0, 0.0), "`eps` must be a finite number above 0; saw 0.0."),
     (lambda: Decomposition(np.ones(1), 1.0, 0.5).rho(0.0, Logistic()), "`delta` must be a finite number above 0"),
     (
-        lambda: decomposition(HeadProblem.of([1], [[[1.0], [0.0]]], SLOPE)),
+        lambda: decomposition(Problem.with_sets([1], [[[1.0], [0.0]]], SLOPE)),
         "`problem` must have a head with bounds, and equal tokens in each set; saw \"head 'given', limit EXACT\".",
     ),
     (
-        lambda: decomposition(HeadProblem.of([1], [[[-1.0], [-2.0]]], Linear(np.ones(1)))),
+        lambda: decomposition(Problem.with_sets([1], [[[-1.0], [-2.0]]], Linear(np.ones(1)))),
         "`problem` must have f_i > 0 with all attention on the sets, as the lemma presumes; saw [-1.0]. "
         "Use `falls`, which needs no sign.",
     ),

@@ -10,7 +10,7 @@ from keytokens.base.errors import InputError
 from keytokens.lab.paths import PathPoint, Proof, joint_path, regularisation_path
 from keytokens.lab.paths.balls import stationarity
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
-from keytokens.lab.problems.selection_loss import JointProblem, SelectionProblem
+from keytokens.lab.problems.problem import Problem
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.ragged import Bags
 
@@ -18,7 +18,7 @@ from keytokens.model.ragged import Bags
 def random_problem(seed, n=3, T=4, d=8, loss=None):
     rng = np.random.default_rng(seed)
     keys = Bags.of(rng.normal(size=(n, T, d)))
-    return SelectionProblem(keys, rng.normal(size=n * T), loss or Logistic())
+    return Problem.of(keys, rng.normal(size=n * T), loss or Logistic())
 
 
 def limit(problem):
@@ -52,7 +52,7 @@ def test_no_sampled_point_is_lower():
 
 
 def test_one_input_with_two_tokens_is_closed():
-    problem = SelectionProblem(Bags.of([[[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]]), np.array([0.3, -0.5]))
+    problem = Problem.of(Bags.of([[[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]]), np.array([0.3, -0.5]))
     (point,) = regularisation_path(problem, [3.0])
     assert point.proof is Proof.CLOSED
     np.testing.assert_allclose(point.p, 3 * np.array([1, 2, -1]) / math.sqrt(6))
@@ -86,13 +86,13 @@ def test_wrong_radii(radii):
 def test_wrong_ratio():
     bags = Bags.of(VALUES)
     with pytest.raises(InputError, match=r"joint_path: `ratio` must be a number above 0; saw 0\."):
-        joint_path(JointProblem(np.array(LABELS), bags, bags), [1.0], ratio=0)
+        joint_path(Problem.joint(np.array(LABELS), bags, bags), [1.0], ratio=0)
 
 
 def fig_3b():
     values = VALUES.copy()
     values[2, 1] = [0.5, 1.5]
-    return JointProblem(LABELS, values, values)
+    return Problem.joint(LABELS, values, values)
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 10.0])
@@ -151,16 +151,16 @@ def test_a_point_that_is_no_minimum_says_so():
 def test_plain_paths_are_stationary_far_out(seed):
     """Where no direction separates the best tokens, the minimum keeps two tokens of a bag level."""
     rng = np.random.default_rng(seed)
-    problem = SelectionProblem(rng.normal(size=(4, 4, 3)), rng.normal(size=(4, 4)))
+    problem = Problem.of(rng.normal(size=(4, 4, 3)), rng.normal(size=(4, 4)))
     path = regularisation_path(problem, [0.1, 1, 10, 100, 1000], starts=4)
     assert [point.converged for point in path] == [True] * 5, [point.residual for point in path]
 
 
 def test_a_minimum_inside_the_ball():
     """Scores of two bags that want opposite things: the best p is short, and the point says both."""
-    problem = SelectionProblem([[[1.0], [0.0]], [[-1.0], [0.0]]], [[1.0, 0.0], [2.0, 0.0]])
+    problem = Problem.of([[[1.0], [0.0]], [[-1.0], [0.0]]], [[1.0, 0.0], [2.0, 0.0]])
     (point,) = regularisation_path(problem, [50.0], starts=2)
-    labels_contradict = JointProblem([1, -1, 1], [[[1.0]], [[1.0]], [[1.0]]], [[[1.0]], [[1.0]], [[1.0]]])
+    labels_contradict = Problem.joint([1, -1, 1], [[[1.0]], [[1.0]], [[1.0]]], [[[1.0]], [[1.0]], [[1.0]]])
     (joint,) = joint_path(labels_contradict, [50.0], ratio=1.0, starts=2)
     assert joint.inside
     assert joint.converged

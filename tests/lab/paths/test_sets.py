@@ -7,9 +7,10 @@ import pytest
 
 from keytokens.base.errors import InputError
 from keytokens.lab.paths import Proof, regularisation_path, set_path
-from keytokens.lab.problems.heads import Given, HeadProblem, Limit, Linear, Quadratic, Tanh
+from keytokens.lab.problems.heads import Given, Linear, Quadratic, Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
-from keytokens.lab.problems.selection_loss import SelectionProblem
+from keytokens.lab.problems.problem import Problem
+from keytokens.lab.problems.sets import Limit
 from keytokens.lab.svm import solve_set_valued
 
 from ..problems.test_heads import lines
@@ -17,14 +18,14 @@ from ..problems.test_heads import lines
 ONE = np.ones(1)
 
 
-def two_at_the_top(seed: int, head, loss=None, n: int = 2, T: int = 5, d: int = 6) -> HeadProblem:
+def two_at_the_top(seed: int, head, loss=None, n: int = 2, T: int = 5, d: int = 6) -> Problem:
     """Random keys and scores; the two best scores of each input are one."""
     rng = np.random.default_rng(seed)
     keys, scores = rng.normal(size=(n, T, d)), rng.normal(size=(n, T))
     for row in scores:
         order = np.argsort(-row)
         row[order[1]] = row[order[0]]
-    return HeadProblem.of([1] * n, scores[:, :, None], head, keys, loss=loss)
+    return Problem.with_sets([1] * n, scores[:, :, None], head, keys, loss=loss)
 
 
 def checked(path):
@@ -66,7 +67,7 @@ def test_other_losses(loss):
 def test_the_problem_of_sets_is_not_convex():
     """Keys 1 and -1 optimal, 0 not: two solutions, and the path ends in either."""
     keys, values = [[[1.0], [-1.0], [0.0]]], [[[1.0], [1.0], [0.0]]]
-    path = checked(set_path(HeadProblem.of([1], values, Linear(ONE), keys), [1.0, 10.0, 100.0]))
+    path = checked(set_path(Problem.with_sets([1], values, Linear(ONE), keys), [1.0, 10.0, 100.0]))
     assert sorted(solution.p.item() for solution in path.target.solutions) == [-1.0, 1.0]
     assert [abs(point.p.item()) for point in path.points] == pytest.approx([1, 10, 100])
     assert [point.distance for point in path.points] == pytest.approx([0, 0, 0], abs=1e-12)
@@ -86,9 +87,9 @@ def test_no_p_of_the_ball_is_below_the_bound_or_the_point():
 def test_one_optimal_token_and_a_linear_head_is_the_plain_path():
     rng = np.random.default_rng(1)
     keys, scores = rng.normal(size=(3, 4, 8)), rng.normal(size=(3, 4))
-    problem = HeadProblem.of([1, 1, 1], scores[:, :, None], Linear(ONE), keys)
+    problem = Problem.with_sets([1, 1, 1], scores[:, :, None], Linear(ONE), keys)
     path = checked(set_path(problem, [5.0, 50.0], starts=4))
-    plain = regularisation_path(SelectionProblem(problem.keys, scores.ravel()), [5.0, 50.0], starts=4)
+    plain = regularisation_path(Problem.of(problem.keys, scores.ravel()), [5.0, 50.0], starts=4)
     for one, other in zip(path.points, plain, strict=True):
         assert one.log_gap == pytest.approx(other.log_gap, abs=1e-9)
         np.testing.assert_allclose(one.direction, other.direction, atol=1e-5)
@@ -109,7 +110,7 @@ def test_a_head_of_two_functions_is_followed_but_not_proved():
 def test_sets_that_no_direction_separates():
     """The optimal key lies between the others: nothing is predicted, and the loss keeps its distance from L*."""
     keys, values = [[[0.0], [1.0], [-1.0]]], [[[1.0], [0.0], [0.0]]]
-    path = set_path(HeadProblem.of([1], values, Tanh(ONE), keys), [1.0, 10.0])
+    path = set_path(Problem.with_sets([1], values, Tanh(ONE), keys), [1.0, 10.0])
     assert path.target is None
     for point in path.points:
         assert point.inside
@@ -122,13 +123,13 @@ def test_sets_that_no_direction_separates():
             float(np.logaddexp(0, -math.tanh(1 / 3)) - np.logaddexp(0, -math.tanh(1))), rel=1e-9
         )
     with pytest.raises(InputError, match="`starts` must be at least 1 where no direction separates the sets; saw 0"):
-        set_path(HeadProblem.of([1], values, Tanh(ONE), keys), [1.0], starts=0)
+        set_path(Problem.with_sets([1], values, Tanh(ONE), keys), [1.0], starts=0)
 
 
 def test_sets_that_are_not_optimal_are_found_out():
     """psi = z^2 prefers the token 2; to first order nothing is lost by staying at -1."""
     square = Given(lambda z: (z**2)[:, 0], lambda z: 2 * z)
-    problem = HeadProblem.of([1], [[[-1.0], [2.0]]], square, [[[0.0], [1.0]]], sets=[{0}])
+    problem = Problem.with_sets([1], [[[-1.0], [2.0]]], square, [[[0.0], [1.0]]], sets=[{0}])
     with pytest.raises(InputError, match=r"must have optimal sets: .*; saw 'log\(L\* - L\) = -?[\d.]+ at p = \["):
         set_path(problem, [5.0])
 
@@ -136,7 +137,7 @@ def test_sets_that_are_not_optimal_are_found_out():
 def test_turns_are_not_claimed_where_another_choice_is_near():
     """Two choices of nearly the same norm: which one the minimiser is near to is not proved before R is large."""
     keys, values = [[[1.0], [-1.01], [0.0]]], [[[1.0], [1.0], [0.0]]]
-    path = set_path(HeadProblem.of([1], values, Linear(ONE), keys), [10.0, 1000.0])
+    path = set_path(Problem.with_sets([1], values, Linear(ONE), keys), [10.0, 1000.0])
     assert [len(solve_set_valued(keys, [{0, 1}], within=w).solutions) for w in (0.0, 0.02)] == [1, 2]
     assert path.points[0].turn is None
     assert path.points[1].turn < 0.01

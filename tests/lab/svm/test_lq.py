@@ -12,8 +12,8 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from keytokens.base.errors import InputError
-from keytokens.lab.problems.cross_attention import outer_keys
 from keytokens.lab.problems.geometry import conjugate, divergence, mirror, norm
+from keytokens.lab.problems.logits import outer_keys
 from keytokens.lab.svm import MarginProblem, NotSeparable, NotSolved, solve, solve_lq
 from keytokens.lab.svm import lq as lq_module
 from keytokens.lab.svm.solution import Lq, Solution

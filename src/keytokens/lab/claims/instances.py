@@ -6,7 +6,7 @@ step rules, the answer of a solver or None, and a gradient by differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from ...model.ragged import Bags, Vector
 from ...training.loop import run
 from ..descent.flow import Flow
+from ..descent.stack import Stack, on_span
 from ..descent.steps import Descent, DescentState, Normalised, Plain, Point, Polyak, Step
-from ..problems.cross_attention import CrossJointProblem, CrossProblem, outer_keys
+from ..endings import Endings
 from ..problems.losses import Logistic, MarginLoss
-from ..problems.selection_loss import JointProblem, SelectionProblem, scores_of
+from ..problems.problem import Problem
+from ..problems.scores import scores_of
 from .max_margin.assumptions import can_win, step_limit
 
 # of one_bag: the globally and, with third = 0, the locally optimal max-margin direction; starts (0, y) of both
@@ -39,12 +41,12 @@ NORMALS = np.array([
 # fmt: on
 
 
-def one_bag(third: float) -> SelectionProblem:
+def one_bag(third: float) -> Problem:
     """One input, three tokens: Fig 1(a) with third = 0.9, Fig 1(b) with third = 0."""
-    return SelectionProblem(Bags.of([[[-0.1, 1], [1, 0], [0, 0]]]), np.array([1.0, 0.9, third]))
+    return Problem.of(Bags.of([[[-0.1, 1], [1, 0], [0, 0]]]), np.array([1.0, 0.9, third]))
 
 
-def three_bags() -> SelectionProblem:
+def three_bags() -> Problem:
     """Fig 1(c): three inputs with seven tokens, the first of each the best."""
     x = 0.2 * NORMALS.astype(np.float64)
     x[:, 0] += [1, 0]
@@ -52,38 +54,38 @@ def three_bags() -> SelectionProblem:
     x[:, 4:] += [-0.5, -0.5]
     scores = np.full((3, 7), 0.5)
     scores[:, 0] = 1
-    return SelectionProblem(Bags.of(x), scores.ravel())
+    return Problem.of(Bags.of(x), scores.ravel())
 
 
-def two_scores(C: float, loss: MarginLoss | None = None) -> SelectionProblem:
+def two_scores(C: float, loss: MarginLoss | None = None) -> Problem:
     """Fig 5: two inputs whose good tokens have scores C and 1."""
     keys = Bags.of([[[0, 0], [1, 1]], [[0, 0], [1, -1]]])
-    return SelectionProblem(keys, np.array([0.0, C, 0.0, 1.0]), loss or Logistic())
+    return Problem.of(keys, np.array([0.0, C, 0.0, 1.0]), loss or Logistic())
 
 
-def two_limits() -> SelectionProblem:
+def two_limits() -> Problem:
     """Fig 8 in spirit: two inputs, two limits (1, 3) and (1, 0)."""
-    return SelectionProblem(Bags.of([[[1, 0], [0, 0]], [[-2, 1], [0, 0]]]), np.array([1.0, 0.0, 1.0, 0.0]))
+    return Problem.of(Bags.of([[[1, 0], [0, 0]], [[-2, 1], [0, 0]]]), np.array([1.0, 0.0, 1.0, 0.0]))
 
 
-def joint(third: tuple[float, float]) -> JointProblem:
+def joint(third: tuple[float, float]) -> Problem:
     """Fig 3: three inputs, each with a zero token and one other."""
     x = Bags.of([[[0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], third]])
-    return JointProblem(np.array([1.0, -1.0, 1.0]), x, x)
+    return Problem.joint(np.array([1.0, -1.0, 1.0]), x, x)
 
 
-def tied(seed: int) -> SelectionProblem:
+def tied(seed: int) -> Problem:
     """Four inputs with five random keys in twenty dimensions; in each one best token, all others with one score."""
     keys = np.random.default_rng(seed).normal(size=(4, 5, 20)) / np.sqrt(20)
-    return SelectionProblem(Bags.of(keys), np.tile(np.eye(5)[0], 4))
+    return Problem.of(Bags.of(keys), np.tile(np.eye(5)[0], 4))
 
 
-def spheres(seed: int, d: int) -> SelectionProblem:
+def spheres(seed: int, d: int) -> Problem:
     """Fig 9: four inputs, six tokens, values (which are the keys) and head uniform on the sphere, random labels."""
     rng = np.random.default_rng(seed)
     x, v = rng.normal(size=(4, 6, d)), rng.normal(size=d)
     bags = Bags.of(x / np.linalg.norm(x, axis=-1, keepdims=True))
-    return SelectionProblem(bags, scores_of(rng.choice([-1, 1], 4), bags, v / np.linalg.norm(v)))
+    return Problem.of(bags, scores_of(rng.choice([-1, 1], 4), bags, v / np.linalg.norm(v)))
 
 
 # fmt: off
@@ -101,14 +103,14 @@ SEED_3 = np.array([
 # fmt: on
 
 
-def few_tokens() -> CrossProblem:
+def few_tokens() -> Problem:
     """Two inputs of three tokens in the plane, about (-1, 0) and (1, 0), labels +1; seed 1, as published."""
     v, x, z = SEED_1[:2], np.float32(0.3) * SEED_1[2:14].reshape(2, 3, 2), SEED_1[14:].reshape(2, 2)
     x[:, :, 0] += np.array([[-1], [1]], np.float32)
     return _in_plane(v, x, z)
 
 
-def more_tokens() -> CrossProblem:
+def more_tokens() -> Problem:
     """Two inputs of five tokens, the first at (1, 0.5) or (1, -0.5), the others about (-1, 0); seed 3, as published."""
     v, x, z = SEED_3[:2], np.float32(0.5) * SEED_3[2:22].reshape(2, 5, 2), SEED_3[22:].reshape(2, 2)
     x[:, 0] = [[1, 0.5], [1, -0.5]]
@@ -116,16 +118,16 @@ def more_tokens() -> CrossProblem:
     return _in_plane(v, x, z)
 
 
-def _in_plane(v: NDArray[Any], x: NDArray[Any], z: NDArray[Any]) -> CrossProblem:
+def _in_plane(v: NDArray[Any], x: NDArray[Any], z: NDArray[Any]) -> Problem:
     values = Bags.of(x.astype(np.float64))
     units = z / np.linalg.norm(z, axis=1, keepdims=True)
-    return CrossProblem(values, units.astype(np.float64), scores_of(np.ones(2), values, v / np.linalg.norm(v)))
+    return Problem.cross(values, units.astype(np.float64), scores_of(np.ones(2), values, v / np.linalg.norm(v)))
 
 
-def two_inputs() -> CrossJointProblem:
+def two_inputs() -> Problem:
     """Published coordinates: three tokens each in the plane, labels 1 and -1, the first token is the query."""
     x = Bags.of([[[-2.7, 1.2], [1.4, 2.1], [1.3, -0.1]], [[0.4, -2.2], [-1.1, -0.4], [0.9, 0.1]]])
-    return CrossJointProblem(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
+    return Problem.cross_joint(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
 
 
 def on_sphere(rng: np.random.Generator, *shape: int) -> Vector:
@@ -138,11 +140,18 @@ def on_sphere(rng: np.random.Generator, *shape: int) -> Vector:
     return np.asarray(x / np.linalg.norm(x, axis=-1, keepdims=True))
 
 
-def cross_spheres(rng: np.random.Generator, n: int, T: int, d: int, self_attention: bool = False) -> CrossProblem:
+def cross_spheres(rng: np.random.Generator, n: int, T: int, d: int, self_attention: bool = False) -> Problem:
     """Head, tokens and queries uniform on the sphere, labels +-1; or the first token of each input as its query."""
     v, x, z = on_sphere(rng, d), on_sphere(rng, n, T, d), on_sphere(rng, n, d)
     values = Bags.of(x)
-    return CrossProblem(values, x[:, 0] if self_attention else z, scores_of(rng.choice([-1, 1], n), values, v))
+    return Problem.cross(values, x[:, 0] if self_attention else z, scores_of(rng.choice([-1, 1], n), values, v))
+
+
+def sphere_ends(n: int, T: int, d: int, seeds: Iterable[int], steps: int = 1200, length: float = 0.2) -> Endings:
+    """What becomes of normalised descent on W from 0 on random problems (`cross_spheres`), one for each seed."""
+    problems = (cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d) for seed in seeds)
+    stack = Stack.of(on_span(as_one_long_p(one)) for one in problems)
+    return Endings.of(stack, stack.descend(steps, length))
 
 
 def linear_start(rng: np.random.Generator, d: int, e: int) -> Vector:
@@ -150,32 +159,32 @@ def linear_start(rng: np.random.Generator, d: int, e: int) -> Vector:
     return rng.uniform(-1, 1, (d, e)) / np.sqrt(e)
 
 
-def self_attention(rng: np.random.Generator, n: int, T: int, d: int) -> CrossProblem:
+def self_attention(rng: np.random.Generator, n: int, T: int, d: int) -> Problem:
     """Tokens on the sphere, the first of each input its query; one best token an input, the others of one score."""
     while True:
         values = Bags.of(on_sphere(rng, n, T, d))
         best = rng.integers(T, size=n)
         scores = np.where(np.arange(T) == best[:, None], 1.0, 0.0).ravel()
-        problem = CrossProblem(values, values.rows[values.starts[:-1]], scores)
+        problem = Problem.cross(values, values.rows[values.starts[:-1]], scores)
         if can_win(as_one_long_p(problem)):
             return problem
 
 
-def as_one_long_p(problem: CrossProblem) -> SelectionProblem:
+def as_one_long_p(problem: Problem) -> Problem:
     """W as one long p."""
-    return SelectionProblem(outer_keys(problem.values, problem.queries), problem.scores, problem.loss)
+    return Problem.of(problem.keys, problem.scores, problem.loss)
 
 
 @dataclass(frozen=True, eq=False)
 class Race:
     """Runs from W = 0 with equally many steps: gradient descent, normalised steps, Polyak steps."""
 
-    problem: CrossProblem
+    problem: Problem
     eta: float  # of gradient descent
     steps: int = 200
 
     @cached_property
-    def long(self) -> SelectionProblem:
+    def long(self) -> Problem:
         return as_one_long_p(self.problem)
 
     @cached_property
@@ -198,25 +207,25 @@ def on_the_best(x: Race) -> bool:
 FAR = 1e6  # a norm that a flow reaches, and no descent
 
 
-def flow_path(problem: SelectionProblem, start: Vector, norm: float, growth: float = 1e3) -> list[Point]:
+def flow_path(problem: Problem, start: Vector, norm: float, growth: float = 1e3) -> list[Point]:
     """The gradient flow up to a norm, in long pieces; the path attracts, so its end has more digits than its steps."""
     seen: list[Point] = []
     run(Flow(problem, norm, growth=growth, tolerance=1e-4, most_evaluations=1000), start, 100, seen.append)
     return seen
 
 
-def descent_steps(problem: SelectionProblem, rule: Step, start: Vector, steps: int) -> list[Point]:
+def descent_steps(problem: Problem, rule: Step, start: Vector, steps: int) -> list[Point]:
     seen: list[Point] = []
     run(Descent(problem, rule), start, steps, seen.append)
     return seen
 
 
-def gaps_along(problem: SelectionProblem, seen: list[Point]) -> Vector:
+def gaps_along(problem: Problem, seen: list[Point]) -> Vector:
     """L - L* along a run, with all digits."""
     return np.array([float(problem.gap(state.reading).plain) for state in seen])
 
 
-def longest_difference(problem: SelectionProblem) -> float:
+def longest_difference(problem: Problem) -> float:
     """D, the length of the longest k_best - k_t."""
     keys = problem.keys
     best = keys.chosen(keys.argmax(problem.scores))

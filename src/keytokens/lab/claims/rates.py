@@ -25,7 +25,8 @@ from ...model.ragged import Vector
 from ...training.loop import run
 from ..descent.steps import Descent, Point, Step
 from ..problems.geometry import misalignment
-from ..problems.selection_loss import Problem, Reading
+from ..problems.problem import Problem
+from ..problems.reading import Reading
 from .max_margin.assumptions import log_missed
 
 BLOCKS = 8

@@ -16,7 +16,8 @@ from scipy.integrate import solve_ivp
 from ...base.checks import check_number
 from ...model.ragged import Vector
 from ...training.loop import Outcome, Status, run
-from ..problems.selection_loss import Blocks, Problem
+from ..problems.problem import Problem
+from ..problems.reading import Blocks
 from .steps import Point, blocks_of, check_problem
 
 
@@ -112,9 +113,9 @@ def flow(
     """Follow the gradient flow from `start` until the parameters have the given norm.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]])
-    >>> outcome = flow(SelectionProblem(keys, np.array([1.0, 0.0, 1.0, 0.0])), np.zeros(2), 1e6)
+    >>> outcome = flow(Problem.of(keys, np.array([1.0, 0.0, 1.0, 0.0])), np.zeros(2), 1e6)
     >>> p = outcome.state.p
     >>> bool(p @ [1.0, 3.0] / np.sqrt(10) / np.linalg.norm(p) > 1 - 1e-9)
     True

@@ -35,7 +35,8 @@ from ...model.ragged import Vector
 from ...training.loop import Status
 from ..problems.geometry import check_exponent, conjugate, mirror, norm
 from ..problems.losses import Scaled, log_abs
-from ..problems.selection_loss import Blocks, Problem, Reading
+from ..problems.problem import Problem
+from ..problems.reading import Blocks, Reading
 
 Schedule = float | Callable[[int], float]
 
@@ -83,9 +84,9 @@ class Plain:
     """Gradient descent: eta times the gradient.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
     >>> norms = [run(Descent(problem, Plain(1.0)), np.zeros(1), steps).state.norm for steps in (10, 100, 1000)]
     >>> [round(norm, 1) for norm in norms]  # like log t
     [0.8, 3.2, 5.6]
@@ -107,9 +108,9 @@ class Normalised:
     A floor ends the run in effect where |g| falls below it; without one the direction stays exact.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
     >>> run(Descent(problem, Normalised(0.5)), np.zeros(1), 100).state.norm
     50.0
     """
@@ -136,9 +137,9 @@ class Growing:
     `cap` bounds them: the zigzag about the limiting ray is as wide as a step, and the direction as good as cap/|p|.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
     >>> run(Descent(problem, Growing(0.5), norm=1e6), np.zeros(1), 1000).status.name
     'FAR_ENOUGH'
     """
@@ -161,9 +162,9 @@ class Polyak:
     """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
     >>> run(Descent(problem, Polyak(cap=2.0), norm=20.0), np.zeros(1), 1000).state.reading.selection.tolist()
     [0]
     """
@@ -203,10 +204,10 @@ class Descent:
     """Follow minus the gradient of `problem` by a step rule, for any choice of trained parameters.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
     >>> keys = Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]])
-    >>> problem = SelectionProblem(keys, np.array([1.0, 0.9, 0.9]))
+    >>> problem = Problem.of(keys, np.array([1.0, 0.9, 0.9]))
     >>> outcome = run(Descent(problem, Normalised(0.1), norm=10.0), np.zeros(2), 1000)
     >>> outcome.status.value, outcome.state.reading.selection.tolist()
     ('stopped: the parameters reached the given norm', [0])
@@ -246,7 +247,7 @@ class Descent:
 
 def check_problem(owner: str, problem: Any) -> None:
     if not callable(getattr(problem, "descent", None)) or isinstance(problem, type):
-        raise refusal(owner, "problem", "have a descent, as CrossProblem has", problem)
+        raise refusal(owner, "problem", "have a descent, as Problem has", problem)
 
 
 def blocks_of(owner: str, problem: Problem, start: Vector | Sequence[Vector]) -> Blocks:
@@ -304,9 +305,9 @@ class MirrorDescent(Descent):
     """Follow minus the gradient of `problem` in the mirror of |.|_q, every block by itself.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.lab.descent import Normalised, run
-    >>> problem = SelectionProblem(Bags.of([[[2.0, 1.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of(Bags.of([[[2.0, 1.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
     >>> state = run(MirrorDescent(problem, Normalised(0.1), q=3.0), np.zeros(2), 500).state
     >>> (state.p / state.p[1]).round(6).tolist()  # sqrt(2): y is in proportion to (2, 1)
     [1.414214, 1.0]

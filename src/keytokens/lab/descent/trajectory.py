@@ -20,9 +20,9 @@ class Trajectory:
     """m rows, one a recorded step.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.lab.descent import Descent, Normalised, run
-    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
     >>> recorder = Recorder()
     >>> _ = run(Descent(problem, Normalised(0.5)), np.zeros(1), 100, recorder)
     >>> found = recorder.trajectory
@@ -77,9 +77,9 @@ class Recorder:
     The default of a run of unknown length is log-spaced steps up to 10^9.
 
     >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.selection_loss import SelectionProblem
+    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.lab.descent import Descent, Normalised, run
-    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
     >>> recorder = Recorder([0, 10, 20])
     >>> _ = run(Descent(problem, Normalised(0.5)), np.zeros(1), 20, recorder)
     >>> recorder.trajectory.norm.tolist()

@@ -12,7 +12,7 @@ from ..claims.instances import joint
 from ..descent.steps import Normalised
 from ..paths.balls import joint_path
 from ..problems.geometry import angle
-from ..problems.selection_loss import JointProblem
+from ..problems.problem import Problem
 from ..svm.problem import MarginProblem
 from ..svm.sets import label_svm, relaxed_problem
 from ..svm.solver import solve
@@ -35,7 +35,7 @@ def tables_of(third: tuple[float, float], balls: list[tuple[float, float]], smal
     }
 
 
-def run_of(problem: JointProblem, step: Normalised, steps: int = 1000) -> Table:
+def run_of(problem: Problem, step: Normalised, steps: int = 1000) -> Table:
     """One run: v, p, the mean attention on the second tokens, the mean probability of the labels."""
     seen = list(states(problem, step, START, steps).values())
     v, p = np.array([one.blocks[0] for one in seen]), np.array([one.p for one in seen])
@@ -51,7 +51,7 @@ def run_of(problem: JointProblem, step: Normalised, steps: int = 1000) -> Table:
     )
 
 
-def answers(problem: JointProblem) -> Table:
+def answers(problem: Problem) -> Table:
     """v_mm, p_mm and the relaxed p of the second tokens; what is a support vector, and the label margins."""
     second = problem.keys.starts[:-1] + 1
     head = label_svm(problem.values.rows[second], problem.labels)
@@ -65,7 +65,7 @@ def answers(problem: JointProblem) -> Table:
     )
 
 
-def path_angles(problem: JointProblem, balls: list[tuple[float, float]], starts: int = 12) -> Table:
+def path_angles(problem: Problem, balls: list[tuple[float, float]], starts: int = 12) -> Table:
     """Degrees of p on the joint regularisation path, |v| <= r and |p| <= R."""
     found = [angle(joint_path(problem, [R], r / R, starts)[0].p) for r, R in balls]
     return table(r=[r for r, _ in balls], R=[R for _, R in balls], degrees=found)

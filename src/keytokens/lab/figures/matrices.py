@@ -12,9 +12,9 @@ from ...model.ragged import Vector
 from ..claims.instances import few_tokens, more_tokens
 from ..descent.steps import Normalised
 from ..descent.trajectory import log_spaced
-from ..problems.cross_attention import CrossProblem
 from ..problems.geometry import misalignment
-from ..problems.key_query import EPSILON, KeyQueryProblem
+from ..problems.logits import EPSILON
+from ..problems.problem import Problem
 from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import Solution
@@ -29,7 +29,7 @@ FROBENIUS, NUCLEAR = Style(BLACK, "-", ""), Style(RED, "--", "")
 WALKS = (Style(BLUE, "-", "o"), Style(ORANGE, "--", "s"))
 
 
-def tables_of(problem: CrossProblem) -> Tables:
+def tables_of(problem: Problem) -> Tables:
     best = problem.values.argmax(problem.scores)
     margins = matrix_problem(problem.values, problem.queries, best)
     short = solve_matrix(margins)
@@ -49,19 +49,19 @@ def tables_of(problem: CrossProblem) -> Tables:
     }
 
 
-def _runs(problem: CrossProblem) -> list[dict[int, Vector]]:
+def _runs(problem: Problem) -> list[dict[int, Vector]]:
     """W by step: trained as one matrix from 0; as K Q' from Q = 0; and with the published penalty."""
     plain = {t: one.p for t, one in states(problem, Normalised(LENGTH), np.zeros(problem.matrix_shape), STEPS).items()}
     runs = [plain]
     for penalty in (0.0, EPSILON):
-        factors = KeyQueryProblem(problem, 2, penalty)
+        factors = problem.factors(2, penalty)
         start = 0.1 * np.random.default_rng(0).normal(size=(2, 2)), np.zeros((2, 2))
         found = states(factors, Normalised(LENGTH), start, STEPS)
         runs.append({t: factors.matrix(one.blocks) for t, one in found.items()})
     return runs
 
 
-def _paths(problem: CrossProblem, runs: list[dict[int, Vector]]) -> Table:
+def _paths(problem: Problem, runs: list[dict[int, Vector]]) -> Table:
     """W(t) z_i, the direction of attention that input i sees."""
     return records(
         {"run": number, "t": t, "bag": i, "x1": (W @ z)[0], "x2": (W @ z)[1]}
@@ -81,14 +81,14 @@ def _distances(runs: list[dict[int, Vector]], short: Vector, thin: Vector) -> Ta
     )
 
 
-def _targets(problem: CrossProblem, short: Solution, thin: Solution) -> Table:
+def _targets(problem: Problem, short: Solution, thin: Solution) -> Table:
     """W z_i of both solutions."""
     toward = np.stack([problem.queries @ W.T for W in (short.W, thin.W)], axis=1)  # (inputs, norms, 2)
     inputs, norms = np.indices(toward.shape[:2])
     return table(bag=inputs.ravel(), nuclear=norms.ravel(), x1=toward[..., 0].ravel(), x2=toward[..., 1].ravel())
 
 
-def _answer(problem: CrossProblem, runs: list[dict[int, Vector]], short: Solution, thin: Solution) -> Table:
+def _answer(problem: Problem, runs: list[dict[int, Vector]], short: Solution, thin: Solution) -> Table:
     best = problem.values.argmax(problem.scores)
     ends = [problem.read((run[STEPS],)) for run in runs]
     return table(

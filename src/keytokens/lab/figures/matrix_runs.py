@@ -10,11 +10,12 @@ import numpy as np
 
 from ...base.errors import NotSeparable
 from ...model.ragged import Index, Vector
-from ..claims.instances import cross_spheres, linear_start
+from ..claims.instances import cross_spheres, linear_start, sphere_ends
 from ..claims.matrices.training import Ended, ended_runs
-from ..problems.cross_attention import CrossProblem
+from ..descent.stack import Stack, softmax_first
+from ..endings import Endings
 from ..problems.geometry import misalignment
-from ..problems.trials import Trials, cross_trials, descend_factors, softmax_first, sphere_ends
+from ..problems.problem import Problem
 from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import NotSolved, Solution
@@ -31,7 +32,7 @@ def trained(count: int, n: int, T: int, d: int, eta: float, at: Sequence[int]) -
     W, K and Q begin where linear layers do by default.
     """
     problems = [cross_spheres(np.random.default_rng([0, seed]), n, T, d) for seed in range(count)]
-    trials = cross_trials(problems)
+    trials = Stack.of(problems)
     starts = [linear_start(np.random.default_rng([1, seed]), 3 * d, d).reshape(3, d, d) for seed in range(count)]
     W, K, Q = np.stack(starts, axis=1)
     matrices = [list(trials.path(at, eta, W.reshape(count, -1))), _of_factors(trials, eta, at, K, Q)]
@@ -44,15 +45,15 @@ def trained(count: int, n: int, T: int, d: int, eta: float, at: Sequence[int]) -
     return stacked(parts), stacked(ends)
 
 
-def _of_factors(trials: Trials, eta: float, at: Sequence[int], K: Vector, Q: Vector) -> list[Vector]:
+def _of_factors(trials: Stack, eta: float, at: Sequence[int], K: Vector, Q: Vector) -> list[Vector]:
     done, path = 0, []
     for t in at:
-        (K, Q), done = descend_factors(trials, t - done, eta, K, Q), t
+        (K, Q), done = trials.descend_factors(t - done, eta, K, Q), t
         path.append((K @ Q.transpose(0, 2, 1)).reshape(len(trials), -1))
     return path
 
 
-def _targets(problem: CrossProblem, selection: Index) -> Target:
+def _targets(problem: Problem, selection: Index) -> Target:
     """Frobenius and nuclear solution for what a run selects, the duality gap, and both ranks; it can be separated."""
     margins = matrix_problem(problem.values, problem.queries, selection)
     short = solve_matrix(margins)
@@ -60,7 +61,7 @@ def _targets(problem: CrossProblem, selection: Index) -> Target:
     return short.p, thin.W.ravel(), thin.gap, short.rank.absolute, thin.rank.absolute
 
 
-def _rows(trials: Trials, factors: int, t: int, p: Vector, targets: Sequence[Target]) -> Table:
+def _rows(trials: Stack, factors: int, t: int, p: Vector, targets: Sequence[Target]) -> Table:
     pairs = list(zip(p, targets, strict=True))
     return table(
         factors=factors,
@@ -72,8 +73,8 @@ def _rows(trials: Trials, factors: int, t: int, p: Vector, targets: Sequence[Tar
     )
 
 
-def _ends(trials: Trials, factors: int, p: Vector, targets: Sequence[Target]) -> Table:
-    found = trials.judged(p)
+def _ends(trials: Stack, factors: int, p: Vector, targets: Sequence[Target]) -> Table:
+    found = Endings.of(trials, p)
     return table(
         factors=factors,
         seed=np.arange(len(trials)),
@@ -238,7 +239,7 @@ def _runs_rank(n: int, T: int, d: int, count: int) -> Table:
     return table(n=n, T=T, d=d, seed=np.array([seed for seed, _, _ in found], np.intp), drawn=drawn, **numbers)
 
 
-def _solved(problem: CrossProblem) -> tuple[Solution, Solution] | None:
+def _solved(problem: Problem) -> tuple[Solution, Solution] | None:
     """None where nothing separates, or by a margin below what doubles can certify."""
     margins = matrix_problem(problem.values, problem.queries, problem.values.argmax(problem.scores))
     try:

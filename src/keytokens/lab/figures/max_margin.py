@@ -10,11 +10,11 @@ import numpy as np
 from ...model.ragged import Vector
 from ..claims.instances import GMM, LMM, STARTS, one_bag, three_bags, two_limits, two_scores
 from ..descent.flow import flow
+from ..descent.stack import Flags, Stack
 from ..descent.steps import DescentState, Normalised, Plain, Step
 from ..descent.trajectory import log_spaced
 from ..problems.geometry import misalignment
 from ..problems.losses import Correlation, Exponential, Logistic, MarginLoss
-from ..problems.trials import Flags, Trials
 from ..selection import cone, local_optimum
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
@@ -41,7 +41,7 @@ nothing of the limit. Without the floor 1 − cos is 2.3e-4 at the same step."""
 def compute_1a(small: bool) -> Tables:
     problem, starts = one_bag(0.9), [np.array([0.0, y]) for y in STARTS]
     best = local_optimum(problem.keys, problem.scores, [0])
-    floored = Trials.repeated(problem, 6).descend(1000, 0.1, start=np.array(starts), floor=1e-12)
+    floored = Stack.repeated(problem, 6).descend(1000, 0.1, start=np.array(starts), floor=1e-12)
     p = best.solution.p
     far = [100.0, 1000.0, 10_000.0]
     return {
@@ -102,7 +102,7 @@ def compute_1b(small: bool) -> Tables:
     found = local_optimum(problem.keys, problem.scores, [1])
     tied = local_optimum(one_bag(0.9).keys, one_bag(0.9).scores, [1])
     limits = [LMM if local else GMM for local in LOCAL_1B]
-    runs, begin = Trials.repeated(problem, 6), np.array(starts)
+    runs, begin = Stack.repeated(problem, 6), np.array(starts)
     floored = runs.descend(1000, 0.1, start=begin, floor=1e-12)
     plain = runs.descend(2_000 if small else 20_000, 1.0, start=begin, plain=True)
     return {
@@ -175,7 +175,7 @@ def compute_1c(small: bool) -> Tables:
     p = solution.p
     wide = np.column_stack([problem.keys.rows, problem.scores])
     p_wide = solve(MarginProblem.from_selection(problem.keys.with_rows(wide), [0, 0, 0])).p
-    runs, begin = Trials.repeated(problem, 6), np.array(starts)
+    runs, begin = Stack.repeated(problem, 6), np.array(starts)
     floored = runs.descend(1000, 0.1, start=begin, floor=1e-12)
     plain = runs.descend(1000, 1.0, start=begin, plain=True)
     at = sorted({*log_spaced(1000 if small else 10_000, 12)[1:].tolist(), 200})
@@ -277,7 +277,7 @@ def ends_locally(radius: Vector, degrees: Vector) -> Flags:
     for far, eta, steps in ((False, 0.1, 1600), (True, 0.5, 900)):
         here = (radius >= 10) == far
         turn = np.radians(degrees[here])
-        runs = Trials.repeated(one_bag(0.0), len(turn))
+        runs = Stack.repeated(one_bag(0.0), len(turn))
         p = runs.descend(steps, eta, start=radius[here, None] * np.stack([np.cos(turn), np.sin(turn)], axis=1))
         inside[here] = runs.logits(p)[:, :, 0].argmax(axis=0) == 1
     return inside
@@ -477,7 +477,7 @@ def compute_5(small: bool) -> Tables:
     ends = [
         {"loss": loss.name, "C": C, "p1": p[0], "p2": p[1]}
         for loss in LOSSES
-        for C, p in zip(ENDS, Trials.of(two_scores(float(C), loss) for C in ENDS).descend(1000, 0.1), strict=True)
+        for C, p in zip(ENDS, Stack.of(two_scores(float(C), loss) for C in ENDS).descend(1000, 0.1), strict=True)
     ]
     curve = np.geomspace(1, 100, 41)
     floored = states(two_scores(100.0), Normalised(0.1, floor=1e-9), np.zeros(2), 1000)[1000].p
@@ -559,11 +559,11 @@ def compute_8(small: bool) -> Tables:
     problem, starts = two_limits(), [np.array(start, np.float64) for start in STARTS_8]
     best = local_optimum(problem.keys, problem.scores, [0, 0])
     local = local_optimum(problem.keys, problem.scores, [0, 1])
-    ends = Trials.repeated(problem, len(starts)).descend(2000, 0.1, start=np.array(starts))
+    ends = Stack.repeated(problem, len(starts)).descend(2000, 0.1, start=np.array(starts))
     flows = [flow(problem, start, 1000.0).state.p for start in starts]
     x, y = np.meshgrid(*(np.linspace(LOW[k], HIGH[k], 13 if small else 61) for k in (0, 1)))
     grid = np.stack([x.ravel(), y.ravel()], axis=1)
-    runs = Trials.repeated(problem, len(grid))
+    runs = Stack.repeated(problem, len(grid))
     chosen = runs.logits(runs.descend(600, 0.1, start=grid)).argmax(axis=0)
     return {
         "paths": walks(problem, Normalised(0.1), starts, 200),

@@ -11,11 +11,11 @@ from ...training.loop import run
 from ..claims.instances import cross_spheres, tied, two_inputs
 from ..claims.matrices.mirrors import joint_target
 from ..claims.rates import Course, followed
+from ..descent.stack import Stack
 from ..descent.steps import DescentState, MirrorDescent, Normalised, Plain, Polyak, Step, power
 from ..descent.trajectory import log_spaced
 from ..problems.geometry import divergence, misalignment
-from ..problems.selection_loss import SelectionProblem
-from ..problems.trials import Trials, cross_trials
+from ..problems.problem import Problem
 from ..svm.lq import solve_lq
 from ..svm.problem import MarginProblem
 from ..svm.solution import Solution
@@ -61,7 +61,7 @@ def _runs(q: float, count: int, steps: int, floor: float = 0.0) -> tuple[Table, 
     problems = [cross_spheres(draw, 6, 8, 10) for draw in draws]
     start = np.array([*(draw.normal(size=100) for draw in draws), np.zeros(100)])
     at = log_spaced(steps, 6)[1:].tolist()
-    trials = cross_trials([*problems, problems[0]])
+    trials = Stack.of([*problems, problems[0]])
     seen = trials.mirror_path(q, at, start, 0.1, floor)
     targets = targets_of(trials, seen[-1])
     away = np.array([divergences(targets, W, q) for W in seen])  # (steps, runs, targets)
@@ -69,7 +69,7 @@ def _runs(q: float, count: int, steps: int, floor: float = 0.0) -> tuple[Table, 
     return _table(q, at, away[:, :-1], gap), _table(q, at, away[:, -1:], gap)
 
 
-def targets_of(trials: Trials, W: Vector) -> list[list[Solution]]:
+def targets_of(trials: Stack, W: Vector) -> list[list[Solution]]:
     """For each run, the max-margin solutions of the tokens that it selects, one an exponent."""
     selections = trials.logits(W).argmax(axis=0)
     problems = [MarginProblem.from_selection(trials[k].keys, row) for k, row in enumerate(selections)]
@@ -328,7 +328,7 @@ def _tables_rates(steps: int, problems: int) -> Tables:
 def _sample(count: int) -> Table:
     """1 - cos on several problems after 100 and 1,000 steps, all problems at once; of Polyak's rule after 100."""
     problems = [tied(seed) for seed in range(count)]
-    trials, targets = Trials.of(problems), [_target(problem) for problem in problems]
+    trials, targets = Stack.of(problems), [_target(problem) for problem in problems]
     rows: list[dict[str, Any]] = []
     for rule, pace in (("plain", lambda t: 2.0), ("normalised", lambda t: 0.5), ("decaying", power(2.0, 0.75))):
         p = np.zeros((count, problems[0].keys.dim))
@@ -346,7 +346,7 @@ SHOWN = ("norm", "minus_log_gap", "one_minus_cos")
 ENDS = (("", "exponent"), ("_low", "low"), ("_high", "high"))
 
 
-def _target(problem: SelectionProblem) -> Vector:
+def _target(problem: Problem) -> Vector:
     return solve(MarginProblem.from_selection(problem.keys, [0] * len(problem.keys))).p
 
 

@@ -10,7 +10,8 @@ from ...model.ragged import Vector
 from ...training.loop import Status, run
 from ..claims.instances import spheres
 from ..descent.flow import Flow
-from ..problems.trials import Endings, Trials, on_span
+from ..descent.stack import Stack, on_span
+from ..endings import Endings
 from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes
 from .tables import WIDE, difference, groupby, stacked, summarised, where
@@ -22,20 +23,20 @@ FAR = 2e4
 
 
 def size(small: bool) -> int:
-    """Trials for each dimension."""
+    """Stack for each dimension."""
     return 60 if small else 1000
 
 
-def _trials(d: int, count: int) -> Trials:
-    return Trials.of(on_span(spheres(seed, d)) for seed in range(count))
+def _trials(d: int, count: int) -> Stack:
+    return Stack.of(on_span(spheres(seed, d)) for seed in range(count))
 
 
 @cache
-def _ended(d: int, count: int) -> tuple[Trials, Vector, Endings]:
+def _ended(d: int, count: int) -> tuple[Stack, Vector, Endings]:
     """Normalised descent from p = 0, steps of length 1."""
     trials = _trials(d, count)
     p = trials.descend(STEPS)
-    return trials, p, trials.judged(p)
+    return trials, p, Endings.of(trials, p)
 
 
 @cache
@@ -72,9 +73,9 @@ def leftovers(d: int, count: int) -> Table:
     norm, gap = np.array([outcome.state.norm for outcome in ahead], np.float64), ends.gap[left]
     moving = left[~minimum]
     if len(moving):
-        some = Trials(trials.keys[moving], trials.scores[moving], trials.loss)
+        some = Stack(trials.keys[moving], trials.scores[moving], trials.loss)
         later = some.descend(LONGER, start=p[moving])
-        norm[~minimum], gap[~minimum] = np.linalg.norm(later, axis=1), some.judged(later).gap
+        norm[~minimum], gap[~minimum] = np.linalg.norm(later, axis=1), Endings.of(some, later).gap
     start = np.linalg.norm(p[left], axis=1)
     return table(d=d, seed=left, norm=start, gap=ends.gap[left], in_minimum=minimum, norm_later=norm, gap_later=gap)
 
@@ -83,7 +84,7 @@ def leftovers(d: int, count: int) -> Table:
 def floored_cos(d: int, count: int) -> Vector:
     """cos to the max-margin direction of the selection where 1e-12 is added to the length of the gradient."""
     trials = _trials(d, count)
-    ends = trials.judged(trials.descend(STEPS, floor=1e-12))
+    ends = Endings.of(trials, trials.descend(STEPS, floor=1e-12))
     return 1 - ends.distance[ends.is_local]
 
 

@@ -95,7 +95,7 @@ def flow_table(norms: Sequence[float]) -> Table:
     step = Step(data, gaussian_start(rng, data.V, 512), 200.0)
     run = second_stage(step, norms)
     size = run.solution.norm if run.solution else np.nan
-    limit = loss_of_selection(data, run.problem.embeddings @ run.problem.v, data.important)
+    limit = loss_of_selection(data, step.E @ step.start.v, data.important)
     norm = np.array([state.norm for state in run.states])
     log_time = np.interp(norm, run.path["norm"], run.path["log_time"])
     away = np.array([run.misalignment(k) for k in range(len(norm))])

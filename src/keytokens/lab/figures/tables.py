@@ -10,10 +10,10 @@ import numpy as np
 
 from ...model.ragged import Vector
 from ...training.loop import run
+from ..descent.stack import Stack
 from ..descent.steps import Descent, DescentState, Step
 from ..problems.geometry import misalignment
-from ..problems.selection_loss import Problem, SelectionProblem
-from ..problems.trials import Trials
+from ..problems.problem import Problem
 from .figure import Table, table
 from .look import GREY, STYLES, Axes
 
@@ -119,11 +119,9 @@ def walks(problem: Problem, step: Step, starts: Sequence[Vector], steps: int) ->
     )
 
 
-def distances(
-    problem: SelectionProblem, starts: Sequence[Vector], targets: Sequence[Vector], at: Sequence[int]
-) -> Table:
+def distances(problem: Problem, starts: Sequence[Vector], targets: Sequence[Vector], at: Sequence[int]) -> Table:
     """1 - cos to a target, one a start, along exact normalised descent with steps of 0.1, all starts at once."""
-    path = Trials.repeated(problem, len(starts)).path(at, 0.1, np.array(starts, np.float64))
+    path = Stack.repeated(problem, len(starts)).path(at, 0.1, np.array(starts, np.float64))
     return records(
         {"run": k, "t": t, "one_minus_cos": misalignment(p[k], target), "norm": float(np.linalg.norm(p[k]))}
         for t, p in zip(at, path, strict=True)

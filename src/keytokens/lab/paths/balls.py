@@ -22,12 +22,11 @@ from ...base.checks import check_number, floats
 from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
-from ..problems.heads import HeadProblem
-from ..problems.selection_loss import Blocks, JointProblem, Problem, SelectionProblem, scores_of
+from ..problems.problem import Problem, check_rule
+from ..problems.reading import Blocks
+from ..problems.scores import Fixed, Trained, scores_of
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve, solved
-
-BallProblem = SelectionProblem | JointProblem | HeadProblem
 
 ON_THE_SPHERE = 1e-9  # a block that is shorter than its radius by more, relatively, lies inside
 ROUNDING = 1e-9  # of log(L - L*), relative
@@ -151,7 +150,7 @@ def stationarity(problem: Problem, radii: tuple[float, ...], blocks: Blocks) -> 
     return worst
 
 
-def settled(problem: BallProblem, radii: tuple[float, ...], found: Blocks) -> tuple[float, Blocks, float]:
+def settled(problem: Problem, radii: tuple[float, ...], found: Blocks) -> tuple[float, Blocks, float]:
     """The minimum near a point, its value and its stationarity.
 
     Where the attention has saturated on a wrong token, nothing points to the minimum: then it is followed from balls so
@@ -179,13 +178,13 @@ def _no_higher(value: float) -> float:
     return value + ROUNDING * (1 + abs(value)) if value > -math.inf else value
 
 
-def _largest(problem: BallProblem) -> list[float]:
+def _largest(problem: Problem) -> list[float]:
     """For each block the largest entry of the vectors that it is multiplied with."""
-    bags = (problem.values, problem.keys) if isinstance(problem, JointProblem) else (problem.keys,)
+    bags = (problem.values, problem.keys) if problem.rule.shapes else (problem.keys,)
     return [float(np.abs(one.rows).max()) for one in bags]
 
 
-def _newton(problem: BallProblem, radii: tuple[float, ...], found: Blocks) -> tuple[float, Blocks, float]:
+def _newton(problem: Problem, radii: tuple[float, ...], found: Blocks) -> tuple[float, Blocks, float]:
     """Newton's method for the descent along the spheres.
 
     The loss may be too flat to show a minimum: then its gradients, each block's in its own scale, have the digits.
@@ -212,14 +211,14 @@ def _newton(problem: BallProblem, radii: tuple[float, ...], found: Blocks) -> tu
 class _Chart:
     """Coordinates z about a point: on a sphere along its tangents, inside a ball all of them; in units of the radii."""
 
-    problem: BallProblem
+    problem: Problem
     radii: tuple[float, ...]
     blocks: Blocks
     frames: tuple[Vector, ...]  # orthonormal rows
     steps: Vector  # for differences
 
     @classmethod
-    def at(cls, problem: BallProblem, radii: tuple[float, ...], blocks: Blocks) -> _Chart:
+    def at(cls, problem: Problem, radii: tuple[float, ...], blocks: Blocks) -> _Chart:
         frames = tuple(
             np.eye(len(block)) if shorter(block, r) else np.linalg.svd(block[None])[2][1:]
             for r, block in zip(radii, blocks, strict=True)
@@ -261,10 +260,9 @@ class _Chart:
         return np.stack([self.sideways(way) - self.sideways(-way) for way in ways], axis=1) / (2 * self.steps)
 
 
-def check_path(owner: str, problem: Any, kind: type, radii: Any, starts: Any, seed: Any) -> list[float]:
+def check_path(owner: str, problem: Any, rule: type, maker: str, radii: Any, starts: Any, seed: Any) -> list[float]:
     """The radii, if all that a path is given is in order."""
-    if not isinstance(problem, kind):
-        raise refusal(owner, "problem", f"be a {kind.__name__}", problem)
+    check_rule(owner, problem, rule, maker)
     given = floats(radii)
     good = given is not None and given.ndim == 1 and len(given) > 0 and np.isfinite(given).all()
     if given is None or not good or given[0] <= 0 or (np.diff(given) <= 0).any():
@@ -296,7 +294,7 @@ class PathPoint:
     """The best parameters found within one ball.
 
     >>> from keytokens.model.ragged import Bags
-    >>> problem = SelectionProblem(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
     >>> (point,) = regularisation_path(problem, [5.0])
     >>> point.p.round(9).tolist(), point.proof.name, point.converged
     ([5.0], 'CLOSED', True)
@@ -324,18 +322,16 @@ class PathPoint:
 
 
 @one_blas_thread()  # many small products, that threads would only slow down
-def regularisation_path(
-    problem: SelectionProblem, radii: Sequence[float], starts: int = 12, seed: int = 0
-) -> list[PathPoint]:
+def regularisation_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> list[PathPoint]:
     """The best p within each ball, for keys and scores that are fixed; the radii must increase.
 
     >>> from keytokens.model.ragged import Bags
-    >>> problem = SelectionProblem(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.9, 0.9]))
+    >>> problem = Problem.of(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.9, 0.9]))
     >>> path = regularisation_path(problem, [1.0, 100.0])
     >>> [bool(abs(np.linalg.norm(point.p) - point.radius) < 1e-6) for point in path]
     [True, True]
     """
-    radii = check_path("regularisation_path", problem, SelectionProblem, radii, starts, seed)
+    radii = check_path("regularisation_path", problem, Fixed, "Problem.of", radii, starts, seed)
     rng = np.random.default_rng(seed)
     begin = _margin_directions(problem) + [(rng.normal(size=problem.keys.dim),) for _ in range(starts)]
     if not begin:
@@ -348,7 +344,7 @@ def regularisation_path(
     return path
 
 
-def _best_on_ball(problem: SelectionProblem, radius: float, starts: list[Blocks]) -> PathPoint:
+def _best_on_ball(problem: Problem, radius: float, starts: list[Blocks]) -> PathPoint:
     keys = problem.keys
     if len(keys) == 1 and keys.sizes[0] == 2:
         best, other = problem.scores.argmax(), problem.scores.argmin()
@@ -364,7 +360,7 @@ def _best_on_ball(problem: SelectionProblem, radius: float, starts: list[Blocks]
     return point_of(problem, (radius,), found[1], Proof.SCAN)
 
 
-def point_of(problem: BallProblem, radii: tuple[float, ...], found: Blocks, proof: Proof) -> PathPoint:
+def point_of(problem: Problem, radii: tuple[float, ...], found: Blocks, proof: Proof) -> PathPoint:
     """The stationary point near one that was found."""
     value, blocks, residual = settled(problem, radii, found)
     inside = any(shorter(block, r) for block, r in zip(blocks, radii, strict=True))
@@ -374,18 +370,18 @@ def point_of(problem: BallProblem, radii: tuple[float, ...], found: Blocks, proo
 
 @one_blas_thread()
 def joint_path(
-    problem: JointProblem, radii: Sequence[float], ratio: float, starts: int = 12, seed: int = 0
+    problem: Problem, radii: Sequence[float], ratio: float, starts: int = 12, seed: int = 0
 ) -> list[PathPoint]:
     """The best (v, p) with |p| <= R and |v| <= ratio R. The limit of p's direction depends on the ratio: say which.
 
     >>> from keytokens.model.ragged import Bags
     >>> X = Bags.of([[[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]])
-    >>> (point,) = joint_path(JointProblem([1, -1], X, X), [20.0], ratio=1.0, starts=2)
+    >>> (point,) = joint_path(Problem.joint([1, -1], X, X), [20.0], ratio=1.0, starts=2)
     >>> v, p = point.blocks
     >>> round(float(np.linalg.norm(p)), 6), point.proof.name
     (20.0, 'STARTS')
     """
-    radii = check_path("joint_path", problem, JointProblem, radii, starts, seed)
+    radii = check_path("joint_path", problem, Trained, "Problem.joint", radii, starts, seed)
     given = floats(ratio)
     if given is None or given.shape or not 0 < given < np.inf:
         raise refusal("joint_path", "ratio", "be a number above 0", ratio)
@@ -402,21 +398,21 @@ def joint_path(
     return path
 
 
-def _turned(problem: JointProblem, balls: tuple[float, float], starts: list[Blocks]) -> Blocks:
+def _turned(problem: Problem, balls: tuple[float, float], starts: list[Blocks]) -> Blocks:
     """Both together, then p for that head by itself: beside what v does to log L, what p does is lost in rounding."""
     _, (v, p) = lowest(problem, balls, starts)
-    alone = SelectionProblem(problem.keys, scores_of(problem.labels, problem.values, v), problem.loss)
+    alone = Problem.of(problem.keys, scores_of(problem.labels, problem.values, v), problem.loss)
     begin = [(p,), *_margin_directions(alone), *((start[1],) for start in starts)]
     return v, *lowest(alone, balls[1:], begin)[1]
 
 
-def _margin_directions(problem: SelectionProblem) -> list[Blocks]:
+def _margin_directions(problem: Problem) -> list[Blocks]:
     """The max-margin direction of the best tokens, if they can be separated: where the path should end."""
     found = solved(solve, MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores)))
     return [] if found is None or not found.p.any() else [(found.p,)]
 
 
-def _scan(problem: SelectionProblem, radius: float, start: Vector) -> Vector | None:
+def _scan(problem: Problem, radius: float, start: Vector) -> Vector | None:
     """The lowest point on a circle, proved to SCAN_TOLERANCE by branch and bound; None if it takes too long.
 
     With delta_i = gamma_best - s'gamma = sum_t s_t (gamma_best - gamma_t), all terms positive, |d log s_t / d theta| is

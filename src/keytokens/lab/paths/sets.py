@@ -31,9 +31,10 @@ from ...base.checks import check_number, floats
 from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
-from ..problems.heads import HeadProblem, Limit
 from ..problems.losses import MarginLoss, check_loss
-from ..problems.selection_loss import Blocks
+from ..problems.problem import Problem
+from ..problems.reading import Blocks
+from ..problems.sets import Limit, Sets
 from ..svm.sets import SetSolution, solve_set_valued
 from ..svm.solution import Solution
 from ..svm.solver import solved
@@ -46,8 +47,9 @@ ROUNDING = 1e-12  # taken off every bound
 class Falls:
     """least_i q_i <= nu_i - f_i <= most_i q_i for every attention; only bags with a token outside their set.
 
-    >>> from keytokens.lab.problems.heads import HeadProblem, Tanh
-    >>> found = falls(HeadProblem.of([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]))
+    >>> from keytokens.lab.problems.heads import Tanh
+    >>> from keytokens.lab.problems.problem import Problem
+    >>> found = falls(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]))
     >>> found.nu.round(6).tolist()
     [0.761594]
     """
@@ -110,15 +112,16 @@ class Decomposition:
 
 
 def _check_problem(owner: str, problem: Any) -> None:
-    if not isinstance(problem, HeadProblem):
-        raise refusal(owner, "problem", "be a HeadProblem", problem, "HeadProblem.of makes one")
+    if not isinstance(problem, Problem):
+        raise refusal(owner, "problem", "be a Problem", problem, "HeadProblem.of makes one")
 
 
-def falls(problem: HeadProblem) -> Falls | None:
+def falls(problem: Problem) -> Falls | None:
     """The bounds that the head knows; None where it knows none, or where the limit itself is not proved.
 
-    >>> from keytokens.lab.problems.heads import HeadProblem, Tanh
-    >>> found = falls(HeadProblem.of([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [-1.0], [0.0]]]))
+    >>> from keytokens.lab.problems.heads import Tanh
+    >>> from keytokens.lab.problems.problem import Problem
+    >>> found = falls(Problem.with_sets([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [-1.0], [0.0]]]))
     >>> bool((found.least <= found.most).all())
     True
     """
@@ -140,14 +143,16 @@ def falls(problem: HeadProblem) -> Falls | None:
     return Falls(len(problem.labels), np.array(nu), least * (1 - ROUNDING), most * (1 + ROUNDING))
 
 
-def decomposition(problem: HeadProblem) -> Decomposition:
+def decomposition(problem: Problem) -> Decomposition:
     """The lemma's constants, established from the head's bounds: Z_i = nu_i q_i - (nu_i - f_i).
 
     So (nu_i - most_i) q_i <= Z_i <= (nu_i - least_i) q_i: eps = min least_i / nu_i, C = max(most_i - nu_i, 0). Of a
     linear head whose sets tie at the top these are the lowest score, its sign turned, and 1 - (second best)/(best).
 
-    >>> from keytokens.lab.problems.heads import HeadProblem, Tanh
-    >>> found = decomposition(HeadProblem.of([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [-1.0], [0.0]]]))
+    >>> from keytokens.lab.problems.heads import Tanh
+    >>> from keytokens.lab.problems.problem import Problem
+    >>> values, keys = [[[1.0], [1.0], [0.0]]], [[[1.0], [-1.0], [0.0]]]
+    >>> found = decomposition(Problem.with_sets([1], values, Tanh(np.ones(1)), keys))
     >>> found.nu.round(6).tolist(), bool(found.eps > 0)
     ([0.761594], True)
     """
@@ -167,8 +172,9 @@ def decomposition(problem: HeadProblem) -> Decomposition:
 class SetPoint(PathPoint):
     """The best p found within one ball, beside the set-valued max-margin solutions.
 
-    >>> from keytokens.lab.problems.heads import HeadProblem, Tanh
-    >>> path = set_path(HeadProblem.of([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [10.0])
+    >>> from keytokens.lab.problems.heads import Tanh
+    >>> from keytokens.lab.problems.problem import Problem
+    >>> path = set_path(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [10.0])
     >>> path.points[0].distance
     0.0
     """
@@ -193,8 +199,9 @@ class SetPoint(PathPoint):
 class SetPath:
     """The points, what they should tend to, and what is known of both.
 
-    >>> from keytokens.lab.problems.heads import HeadProblem, Tanh
-    >>> path = set_path(HeadProblem.of([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [1.0, 10.0])
+    >>> from keytokens.lab.problems.heads import Tanh
+    >>> from keytokens.lab.problems.problem import Problem
+    >>> path = set_path(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [1.0, 10.0])
     >>> [point.radius for point in path.points], path.target.p.tolist()
     ([1.0, 10.0], [1.0])
     """
@@ -206,16 +213,17 @@ class SetPath:
 
 
 @one_blas_thread()
-def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> SetPath:
+def set_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> SetPath:
     """The best p within each ball, from random starts, the max-margin solutions and the ball before.
 
-    >>> from keytokens.lab.problems.heads import HeadProblem, Tanh
+    >>> from keytokens.lab.problems.heads import Tanh
+    >>> from keytokens.lab.problems.problem import Problem
     >>> values, keys = [[[1.0], [1.0], [0.0]]], [[[1.0], [-1.0], [0.0]]]
-    >>> path = set_path(HeadProblem.of([1], values, Tanh(np.ones(1)), keys), [10.0])
+    >>> path = set_path(Problem.with_sets([1], values, Tanh(np.ones(1)), keys), [10.0])
     >>> sorted(solution.p.item() for solution in path.target.solutions), path.points[0].distance
     ([-1.0, 1.0], 0.0)
     """
-    radii = check_path("set_path", problem, HeadProblem, radii, starts, seed)
+    radii = check_path("set_path", problem, Sets, "Problem.with_sets", radii, starts, seed)
     target = solved(solve_set_valued, problem.keys, problem.sets)
     bounds = falls(problem)
     begin: list[Blocks] = [(one.p,) for one in target.solutions] if target else []
@@ -236,7 +244,7 @@ def set_path(problem: HeadProblem, radii: Sequence[float], starts: int = 12, see
     return SetPath(tuple(points), target, problem.limit, bounds)
 
 
-def _point(problem: HeadProblem, found: PathPoint, target: SetSolution | None, bounds: Falls | None) -> SetPoint:
+def _point(problem: Problem, found: PathPoint, target: SetSolution | None, bounds: Falls | None) -> SetPoint:
     nearest = min(target.solutions, key=lambda one: one.distance(found.p)) if target else None
     lower, turn, proof = -math.inf, None, Proof.STARTS
     if bounds is not None:
@@ -251,7 +259,7 @@ def _point(problem: HeadProblem, found: PathPoint, target: SetSolution | None, b
     )
 
 
-def _turn(problem: HeadProblem, radius: float, target: SetSolution, log_q: float, log_widest: float) -> float | None:
+def _turn(problem: Problem, radius: float, target: SetSolution, log_q: float, log_widest: float) -> float | None:
     """From q_max <= exp(log_q) at a global minimiser: e^-m / |O_i| <= q_i / (1 - q_i) for its margin m."""
     if log_q >= 0:
         return None

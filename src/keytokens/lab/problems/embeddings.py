@@ -31,8 +31,10 @@ from ...model.ragged import Bags, Index, Vector, log_softmax
 from ...training.fit import Trained, TrainingSet, Watch
 from ...training.lbfgs import LBFGS
 from ...training.loop import run
-from .losses import Scaled
-from .selection_loss import Blocks, Reading
+from .logits import Vocabulary
+from .losses import MarginLoss, Scaled
+from .problem import Problem
+from .reading import Blocks, Reading
 
 
 def pull_back(gradient: Gradient, E: Float, p: Float, v: Float) -> tuple[Float, Float, Float]:
@@ -187,53 +189,38 @@ class _AtOnePoint:
 
 
 @dataclass(frozen=True, eq=False)
-class MulticlassProblem:
-    """Train p on documents of K classes, E (V, d) and v (K, d) frozen; for `optim.flow`.
+class Leads:
+    """The rule for scores of K classes: the leads m_k over the rivals, in proportion to how near each rival is.
 
     At a point the rivals of a document have weights P_k / (1 - P_y), so a token has the one score sum_k weight_k m_k(s)
     and the loss the slope 1 - P_y: what is left is the problem of two classes, log domain included.
     """
 
-    embeddings: Vector
-    data: Classes
-    v: Vector
+    leads: Vector  # (N, K)
+    y: Index  # (n,)
+    shapes = ()
 
-    @cached_property
-    def _bags(self) -> Bags:
-        return Bags(np.empty((self.data.counts.nnz, 0)), self.data.counts.indptr.astype(np.intp))
-
-    @cached_property
-    def _leads(self) -> Vector:
-        b = (self.embeddings @ self.v.T)[self.data.counts.indices]
-        return rival_leads(b, self.data.y[self._bags.bag])
-
-    @cached_property
-    def _centred(self) -> Vector:
-        return self.embeddings - self.embeddings.mean(axis=0)
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        return ((self.embeddings.shape[1],),)
-
-    def read(self, blocks: Blocks) -> Reading:
-        C = self.data.counts
-        logits = (self.embeddings @ blocks[-1])[C.indices] + np.log(C.data)
-        Q = np.exp(log_softmax(self._bags, logits))
-        margins = self._bags.sum(Q[:, None] * self._leads)  # (n, K) f_y - f_k
+    def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
+        """With the cross-entropy, whatever the loss of the problem."""
+        Q = np.exp(log_softmax(bags, logits))
+        margins = bags.sum(Q[:, None] * self.leads)  # (n, K) f_y - f_k
         rivals = -margins
-        rivals[np.arange(len(rivals)), self.data.y] = -np.inf
+        rivals[np.arange(len(rivals)), self.y] = -np.inf
         against = np.logaddexp.reduce(rivals, axis=1)  # log of sum_k exp(f_k - f_y)
         weights = np.exp(rivals - against[:, None])
-        scores = np.sum(self._leads * weights[self._bags.bag], axis=1)
+        scores = np.sum(self.leads * weights[bags.bag], axis=1)
         values = np.logaddexp(0, against)
-        return Reading(self._bags, logits, scores, _AtOnePoint(values, against - values))
+        return Reading(bags, logits, scores, _AtOnePoint(values, against - values))
 
-    def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
-        return (reading.pulled_tokens(self.data.counts.indices, self._centred),)
+    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
+        return ()
 
     def gap(self, reading: Reading) -> Scaled:
         return reading.excess(reading.best)
 
-    @property
-    def span(self) -> Vector | None:
-        return None
+
+def multiclass(E: Vector, data: Classes, v: Vector) -> Problem:
+    """Train p on documents of K classes, E (V, d) and v (K, d) frozen."""
+    logits = Vocabulary(E, data.counts)
+    b = (E @ v.T)[data.counts.indices]
+    return Problem(logits, Leads(rival_leads(b, data.y[logits.bags.bag]), data.y))

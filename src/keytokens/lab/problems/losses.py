@@ -76,9 +76,11 @@ def _log_expm1(sign: Vector, log_delta: Vector) -> tuple[Vector, Vector]:
     return -sign, np.where(np.abs(delta) < 1e-8, log_delta - delta / 2, far)
 
 
-def check_loss(owner: str, loss: Any) -> None:
+def check_loss(owner: str, loss: Any) -> MarginLoss:
     if not callable(getattr(loss, "log_abs_slope", None)) or isinstance(loss, type):
         raise refusal(owner, "loss", "be a loss of a margin", loss, "for example Logistic()")
+    checked: MarginLoss = loss
+    return checked
 
 
 # Losses of a margin --------------------------------------------------------------------------------------------------
@@ -174,7 +176,7 @@ class Correlation:
 
     def log_value(self, x: Vector) -> Vector:
         rule = "have an infimum where the head is trained too"
-        raise refusal("JointProblem", "loss", rule, self.name, "use Logistic() or Exponential()")
+        raise refusal("Problem.joint", "loss", rule, self.name, "use Logistic() or Exponential()")
 
     def change(self, x: Vector, sign: Vector, log_delta: Vector) -> tuple[Vector, Vector]:
         return -sign, log_delta

@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from ...base.checks import floats
 from ...base.errors import NotSeparable, refusal
 from ...model.ragged import Bags, Index, Vector, flat_sets
-from ..problems.cross_attention import queries_of
+from ..problems.logits import queries_of
 from .problem import Kronecker, MarginProblem, contests, factors, firsts
 from .solution import CERTIFIED, NotSolved, Solution, Witness
 from .solver import solve

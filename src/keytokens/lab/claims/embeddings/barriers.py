@@ -14,7 +14,7 @@ import numpy as np
 from ....model.ragged import Vector
 from ....training.loop import Status, run
 from ...descent.flow import Flow, FlowState
-from ...problems.embeddings import Classes, MulticlassProblem, multiclass_gradient, planted_classes, rival_leads
+from ...problems.embeddings import Classes, multiclass, multiclass_gradient, planted_classes, rival_leads
 from ...problems.geometry import misalignment
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
@@ -216,7 +216,7 @@ class ManyClasses:
 
     @cached_property
     def end(self) -> tuple[FlowState, Status]:
-        problem = MulticlassProblem(self.E, self.data, self.v)
+        problem = multiclass(self.E, self.data, self.v)
         outcome = run(Flow(problem, 1e3, PIECES, LOOSE), self.start, 1000)
         return outcome.state, outcome.status
 
@@ -250,7 +250,7 @@ def _trained_classes(rng: np.random.Generator, data: Classes, eta: float) -> Man
 
 def _off_gradient(one: ManyClasses) -> float:
     """Value and gradient at one place, against those that the classifier trains with."""
-    problem, p = MulticlassProblem(one.E, one.data, one.v), one.v[0] - 2 * one.v[1]
+    problem, p = multiclass(one.E, one.data, one.v), one.v[0] - 2 * one.v[1]
     reading = problem.read((p,))
     (down,) = problem.descent(reading, (p,))
     _, gradient = multiclass_gradient(one.data, one.E, p, one.v)
@@ -259,7 +259,7 @@ def _off_gradient(one: ManyClasses) -> float:
 
 _CLASSES_BELOW = Hypothesis[ManyClasses](
     "the loss at the start of the flow is below the barrier",
-    lambda one: MulticlassProblem(one.E, one.data, one.v).read((one.start,)).value < one.barrier,
+    lambda one: multiclass(one.E, one.data, one.v).read((one.start,)).value < one.barrier,
 )
 _CLASSES_FAR = Hypothesis[ManyClasses]("the flow reaches the given norm", lambda one: one.end[1] is Status.FAR_ENOUGH)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....model.ragged import Vector
 from ...problems.geometry import misalignment
-from ...problems.selection_loss import VocabularyProblem
+from ...problems.problem import Problem
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve
@@ -272,7 +272,7 @@ def _p_gradient(at: Place) -> float:
     documents, E, v, p = at.documents, at.E, at.v, at.p
     B = token_pulls(documents, E, v, p)
     down = B @ E
-    problem = VocabularyProblem(E, documents.counts, documents.labels, v)
+    problem = Problem.vocabulary(E, documents.counts, documents.labels, v)
     (engine,) = problem.descent(problem.read((p,)), (p,))
     pairs = [float(token_pull(documents, E, v, p, s).plain) for s in range(documents.V)]
     exact = max(np.abs(down - engine.plain).max(), np.abs(B - pairs).max(), abs(down @ v - _spread_of_values(at)))

@@ -25,7 +25,7 @@ from ....training.loop import Status, run
 from ...descent.flow import Flow, FlowState
 from ...problems.geometry import misalignment
 from ...problems.losses import Scaled, log_abs
-from ...problems.selection_loss import VocabularyProblem
+from ...problems.problem import Problem
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve, solved
@@ -228,7 +228,7 @@ class Run:
     """
 
     documents: Documents
-    problem: VocabularyProblem  # reduced
+    problem: Problem  # reduced
     basis: Vector
     states: tuple[FlowState, ...]  # at the norms, then where the run ended if it did not reach the last of them
     status: Status
@@ -332,7 +332,7 @@ def follow(documents: Documents, E: Vector, v: Vector, start: Vector, norms: Seq
     if wanted.ndim != 1 or len(wanted) < 2 or not (np.diff(wanted) > 0).all():
         raise refusal("follow", "norms", "be two or more increasing numbers", norms, "the last two show what grows")
     basis = np.eye(E.shape[1]) if E.shape[0] >= E.shape[1] else np.linalg.qr(E.T)[0].T
-    problem = VocabularyProblem(E @ basis.T, documents.counts, documents.labels, basis @ v)
+    problem = Problem.vocabulary(E @ basis.T, documents.counts, documents.labels, basis @ v)
     clock, states, status = _Clock(), [], Status.FAR_ENOUGH
     at = basis @ start
     for norm in wanted.tolist():

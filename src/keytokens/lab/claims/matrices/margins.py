@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....model.ragged import Bags, Index, Vector
-from ...problems.cross_attention import CrossProblem
+from ...problems.problem import Problem
 from ...svm.matrix import matrix_problem, solve_matrix
 from ...svm.nuclear import solve_nuclear
 from ...svm.solution import Solution
@@ -231,5 +231,5 @@ def _outside(x: Wanted) -> float:
     return max(outside, float(x.nuclear.rank.relative - min(rank_of(differences), rank_of(x.queries))))
 
 
-def best_tokens(one: CrossProblem) -> Wanted:
+def best_tokens(one: Problem) -> Wanted:
     return Wanted(one.values, one.queries, one.values.argmax(one.scores))

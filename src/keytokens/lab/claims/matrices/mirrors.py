@@ -11,9 +11,9 @@ import numpy as np
 from ....model.ragged import Index, Vector
 from ....training.loop import run
 from ...descent.steps import Descent, DescentState, MirrorDescent, Normalised, Plain, Step
-from ...problems.cross_attention import CrossJointProblem, CrossProblem
 from ...problems.geometry import bregman, conjugate, divergence, mirror, misalignment, norm
-from ...problems.selection_loss import Blocks
+from ...problems.problem import Problem
+from ...problems.reading import Blocks
 from ...svm.lq import solve_lq
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm
@@ -90,7 +90,7 @@ def _three_points(x: Three) -> float:
 class OneStep:
     """A point, a step length, and other points."""
 
-    problem: CrossProblem
+    problem: Problem
     q: float
     W: Vector
     eta: float
@@ -188,7 +188,7 @@ def _duality(x: LqProblem) -> float:
 class MirrorRun:
     """A run in the norm of q, and the norm in which its limit is looked for."""
 
-    problem: CrossProblem
+    problem: Problem
     q: float
     start: Vector
     measured: float
@@ -276,7 +276,7 @@ class JointTarget:
         return divergence(target.p, np.ravel(point), self.q) if target.p.any() else 0.0
 
 
-def joint_target(problem: CrossJointProblem, selection: Sequence[int] | Index, q: float) -> JointTarget:
+def joint_target(problem: Problem, selection: Sequence[int] | Index, q: float) -> JointTarget:
     """min |W|_q with the selected tokens 1 above the others, min |v|_q with their labels right by 1."""
     features = problem.values.rows[problem.values.chosen(selection, "joint_target")]
     return JointTarget(
@@ -290,7 +290,7 @@ def joint_target(problem: CrossJointProblem, selection: Sequence[int] | Index, q
 class JointRun:
     """Joint training from (v, W), what it should select."""
 
-    problem: CrossJointProblem
+    problem: Problem
     q: float
     start: Blocks
     selection: tuple[int, ...]
@@ -313,7 +313,7 @@ def _all_support(x: JointRun) -> bool:
 def _slack_label() -> JointRun:
     """Three inputs whose third has a label margin to spare; the query is the number 1, so W is a vector."""
     data = joint((0.5, 1.5))
-    problem = CrossJointProblem(data.values, np.ones((3, 1)), data.labels)
+    problem = Problem.cross_joint(data.values, np.ones((3, 1)), data.labels)
     return JointRun(problem, 2.0, (np.array([-1.0, 0.0]), np.array([[0.0], [-1.0]])), (1, 1, 1))
 
 

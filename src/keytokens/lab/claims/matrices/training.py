@@ -14,16 +14,17 @@ import numpy as np
 
 from ....base.errors import NotSeparable
 from ....model.ragged import Bags, Vector
-from ...problems.cross_attention import CrossProblem
+from ...descent.stack import Stack, softmax_first
+from ...endings import Endings
 from ...problems.geometry import misalignment
-from ...problems.key_query import EPSILON
+from ...problems.logits import EPSILON
 from ...problems.losses import Logistic
-from ...problems.trials import Endings, HeadTrials, cross_trials, descend_factors, softmax_first, sphere_ends
+from ...problems.problem import Problem
 from ...selection import SATURATED
 from ...svm.matrix import MultiToken, attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from ...svm.solution import NotSolved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import cross_spheres, few_tokens, linear_start, more_tokens, on_sphere
+from ..instances import cross_spheres, few_tokens, linear_start, more_tokens, on_sphere, sphere_ends
 from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
 
 # Training: W and (K, Q) ----------------------------------------------------------------------------------------------
@@ -33,7 +34,7 @@ from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
 class Training:
     """m problems of one shape, and starts for W and for the factors."""
 
-    problems: tuple[CrossProblem, ...]
+    problems: tuple[Problem, ...]
     W: Vector  # (m, d, e)
     K: Vector
     Q: Vector
@@ -43,15 +44,15 @@ class Training:
     @cached_property
     def ends(self) -> tuple[Vector, Vector]:
         """W and K Q' after so many steps, (m, d e) each."""
-        trials = cross_trials(self.problems)
+        trials = Stack.of(self.problems)
         p = trials.descend(self.steps, self.eta, start=self.W.reshape(len(trials), -1))
-        K, Q = descend_factors(trials, self.steps, self.eta, self.K, self.Q)
+        K, Q = trials.descend_factors(self.steps, self.eta, self.K, self.Q)
         return p, (K @ Q.transpose(0, 2, 1)).reshape(p.shape)
 
     @cached_property
     def targets(self) -> tuple[list[Wanted], list[Wanted]]:
         """What each run selects."""
-        trials = cross_trials(self.problems)
+        trials = Stack.of(self.problems)
         first, second = (
             [
                 Wanted(one.values, one.queries, chosen)
@@ -63,7 +64,7 @@ class Training:
 
     @property
     def saturated(self) -> bool:
-        trials = cross_trials(self.problems)
+        trials = Stack.of(self.problems)
         attention = (softmax_first(trials.logits(p)).max(axis=0).mean(axis=1).min() for p in self.ends)
         return all(one >= SATURATED for one in attention)
 
@@ -87,7 +88,7 @@ def _sphere_training() -> Training:
     return Training(problems, W / 4, K / 4, Q / 4)
 
 
-def _planar(one: CrossProblem, far: bool = False) -> Training:
+def _planar(one: Problem, far: bool = False) -> Training:
     """A published problem; `far`: from far along the nuclear solution, where W stays for a long time."""
     W, K = np.zeros((1, 2, 2)), 0.1 * np.random.default_rng(0).normal(size=(1, 2, 2))
     thin = best_tokens(one).nuclear
@@ -186,11 +187,11 @@ class Ended:
     both: Vector  # to W_fin + R W_dir, R fitted to the last W
 
 
-def draw_heads(seeds: range, n: int, T: int, d: int) -> tuple[HeadTrials, Vector, Vector]:
+def draw_heads(seeds: range, n: int, T: int, d: int) -> tuple[Stack, Vector, Vector]:
     """Random problems, their queries (m, n, d), and starts (m, d d); not all labels are +1."""
     drawn = [_draw(np.random.default_rng([d, seed]), n, T, d) for seed in seeds]
     values, queries, labels, V, start = (np.stack(part) for part in zip(*drawn, strict=True))
-    return HeadTrials.stacked(values, queries, labels, V, Logistic()), queries, start.reshape(len(drawn), -1)
+    return Stack.under_relu(values, queries, labels, V, Logistic()), queries, start.reshape(len(drawn), -1)
 
 
 def _draw(rng: np.random.Generator, n: int, T: int, d: int) -> tuple[Vector, ...]:

@@ -16,7 +16,8 @@ from ....base.errors import InputError
 from ....model.ragged import Bags, Index, Vector
 from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss, Scaled, log_abs
-from ...problems.selection_loss import Reading, SelectionProblem
+from ...problems.problem import Problem
+from ...problems.reading import Reading
 from ...selection import Cone, LocalOptimum, cone, has_equal_scores, local_optimum, tight_smoothness
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
@@ -68,7 +69,7 @@ class Slopes:
     curvature: float
 
 
-def slopes(problem: SelectionProblem) -> Slopes:
+def slopes(problem: Problem) -> Slopes:
     """On the margins that attention can give: between the lowest and the highest score.
 
     |loss'| of these losses rises up to one point (0 or minus infinity) and falls from there: its least value is at an
@@ -79,12 +80,12 @@ def slopes(problem: SelectionProblem) -> Slopes:
     return Slopes(float(at.min()), float(at.max()), _CURVATURES[problem.loss.name](low))
 
 
-def falls(problem: SelectionProblem) -> bool | None:
+def falls(problem: Problem) -> bool | None:
     """Whether the loss falls strictly, with a bounded and Lipschitz slope; not decided for losses other than ours."""
     return True if problem.loss.name in _CURVATURES else None
 
 
-def equal_scores(problem: SelectionProblem) -> bool:
+def equal_scores(problem: Problem) -> bool:
     """Whether in each input one token is best and all others share one lower score."""
     try:
         return has_equal_scores(problem.keys, problem.scores)
@@ -92,17 +93,17 @@ def equal_scores(problem: SelectionProblem) -> bool:
         return False
 
 
-def best_solution(problem: SelectionProblem) -> Solution:
+def best_solution(problem: Problem) -> Solution:
     """The max-margin problem of the tokens with the largest scores; NotSeparable if no direction lets them win."""
     return solve(_best_rows(problem))
 
 
-def can_win(problem: SelectionProblem) -> bool:
+def can_win(problem: Problem) -> bool:
     """Whether some direction separates the tokens with the largest scores from the others."""
     return is_separable(_best_rows(problem))
 
 
-def _best_rows(problem: SelectionProblem) -> MarginProblem:
+def _best_rows(problem: Problem) -> MarginProblem:
     return MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores))
 
 
@@ -111,13 +112,13 @@ def is_separable(rows: MarginProblem) -> bool:
     return solved(solve, rows) is not None
 
 
-def step_limit(problem: SelectionProblem) -> float:
+def step_limit(problem: Problem) -> float:
     """1/L, L the smoothness of the loss in p from keys and scores."""
     bounds = slopes(problem)
     return 1 / tight_smoothness(problem.keys, problem.scores, bounds.curvature, bounds.largest)
 
 
-def along(problem: SelectionProblem, p: Vector, q: Vector) -> Scaled:
+def along(problem: Problem, p: Vector, q: Vector) -> Scaled:
     """-q'grad L(p), a number that may be below any float."""
     (down,) = problem.descent(problem.read((p,)), (p,))
     return Scaled(np.asarray(down.array @ q), down.log_scale)
@@ -131,14 +132,14 @@ def log_missed(reading: Reading, rows: Index) -> Vector:
     return np.log(reading.bags.sum(np.exp(others - reading.bags.spread(top)))) + top
 
 
-def draw_equal_scores(rng: np.random.Generator, n: int, T: int, d: int) -> SelectionProblem:
+def draw_equal_scores(rng: np.random.Generator, n: int, T: int, d: int) -> Problem:
     """Random keys, any of the losses; in each input one best token, which can win, and others of one score."""
     best = rng.integers(T, size=n)
     low, gap = rng.normal(size=(n, 1)), rng.uniform(0.1, 2.0, (n, 1))
     scores = np.where(np.arange(T) == best[:, None], low + gap, low).ravel()
     loss = LOSSES[rng.integers(len(LOSSES))]
     while True:
-        problem = SelectionProblem(Bags.of(rng.normal(size=(n, T, d))), scores, loss)
+        problem = Problem.of(Bags.of(rng.normal(size=(n, T, d))), scores, loss)
         if can_win(problem):
             return problem
 
@@ -147,7 +148,7 @@ def draw_equal_scores(rng: np.random.Generator, n: int, T: int, d: int) -> Selec
 class Local:
     """A problem and a selection, to be judged."""
 
-    problem: SelectionProblem
+    problem: Problem
     selection: Index
 
     @cached_property
@@ -241,9 +242,9 @@ def draw_local(rng: np.random.Generator, n: int, T: int, d: int) -> Local:
         level = rng.normal(size=(n, 1))
         scores = (level + rng.normal(size=(n, T))).ravel()
         scores[keys.chosen(selection)] = level.ravel()
-        found = Local(SelectionProblem(keys, scores, loss), selection)
+        found = Local(Problem.of(keys, scores, loss), selection)
         if not found.all_have_neighbours:
             continue
         neighbours = found.optimum.neighbours
         scores[neighbours] = keys.spread(level.ravel())[neighbours] - 10 ** rng.uniform(-1.5, 0.5, neighbours.sum())
-        return Local(SelectionProblem(keys, scores, loss), selection)
+        return Local(Problem.of(keys, scores, loss), selection)

@@ -11,7 +11,7 @@ from ....model.ragged import Bags, Vector
 from ...descent.steps import Normalised, Plain, Polyak, Step, power
 from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
-from ...problems.selection_loss import SelectionProblem
+from ...problems.problem import Problem
 from ...svm.solution import Solution
 from ..claim import Counter, Hypothesis, claim
 from ..instances import FAR, descent_steps, flow_path, longest_difference, two_limits, two_scores
@@ -30,7 +30,7 @@ class Drift:
     start: Vector
 
     @property
-    def problem(self) -> SelectionProblem:
+    def problem(self) -> Problem:
         return two_scores(self.C, self.loss)
 
 
@@ -72,7 +72,7 @@ def _offset(x: Drift) -> float:
 class TwoLimits:
     """Keys (1, 0), 0 and (-a, b), 0, the first token of each input the better; two starts."""
 
-    problem: SelectionProblem
+    problem: Problem
     to_best: Vector
     to_other: Vector
 
@@ -93,7 +93,7 @@ def _draw_two_limits(rng: np.random.Generator) -> TwoLimits:
 def _two_limits(a: float, b: float, gaps: Vector, loss: MarginLoss) -> TwoLimits:
     """Starts twenty times as long as the max-margin directions."""
     scores = np.array([gaps[0], 0.0, gaps[1], 0.0])
-    problem = SelectionProblem(Bags.of([[[1, 0], [0, 0]], [[-a, b], [0, 0]]]), scores, loss)
+    problem = Problem.of(Bags.of([[[1, 0], [0, 0]], [[-a, b], [0, 0]]]), scores, loss)
     starts = (20 * Local(problem, np.array(selection)).direction for selection in ([0, 0], [0, 1]))
     return TwoLimits(problem, *starts)
 
@@ -144,14 +144,14 @@ def _both_reached(x: TwoLimits) -> float:
 class Rate:
     """A run from a start on the way to the limit, by a rule whose norm should grow by `pace` per unit of the clock."""
 
-    problem: SelectionProblem
+    problem: Problem
     start: Vector
     rule: Step
     clock: Callable[[Vector], Vector]
     pace: float
 
 
-def _plain_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
+def _plain_rate(problem: Problem, start: Vector, solution: Solution) -> Rate:
     """L - L* falls by eta ((L - L*)/|p_mm|)^2 a step: L - L* = |p_mm|^2 / (eta (t + t0)).
 
     Steps such that t0 = 50, or more where eta times the curvature, at most D^2 (L - L*), would exceed 1.
@@ -161,23 +161,23 @@ def _plain_rate(problem: SelectionProblem, start: Vector, solution: Solution) ->
     return Rate(problem, start, Plain(solution.norm**2 / (t0 * gap)), lambda t: np.log(t + t0), solution.norm)
 
 
-def _normalised_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
+def _normalised_rate(problem: Problem, start: Vector, solution: Solution) -> Rate:
     eta = _short(problem, solution)
     return Rate(problem, start, Normalised(eta), lambda t: t, eta)
 
 
-def _decaying_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
+def _decaying_rate(problem: Problem, start: Vector, solution: Solution) -> Rate:
     eta = 2 * _short(problem, solution)
     return Rate(problem, start, Normalised(power(eta, 0.75)), lambda t: 4 * t**0.25, eta)
 
 
-def _polyak_rate(problem: SelectionProblem, start: Vector, solution: Solution) -> Rate:
+def _polyak_rate(problem: Problem, start: Vector, solution: Solution) -> Rate:
     """|grad| <= D (L - L*) far out, so a cap below 1/D is always reached."""
     cap = 0.7 * _short(problem, solution)
     return Rate(problem, start, Polyak(cap), lambda t: t, cap)
 
 
-def _short(problem: SelectionProblem, solution: Solution) -> float:
+def _short(problem: Problem, solution: Solution) -> float:
     """1/(D^2 |p_mm|): steps that do not zigzag.
 
     |grad| >= (L - L*)/|p_mm| and no curvature is above D^2 (L - L*), so the unit gradient turns by no more than
@@ -203,13 +203,13 @@ def _draw_rate(rng: np.random.Generator) -> Rate:
             return make(problem, start, solution)
 
 
-def _clear(problem: SelectionProblem) -> bool:
+def _clear(problem: Problem) -> bool:
     """Whether multipliers and slacks are not both nearly zero: else offsets and angles settle late."""
     solution = best_solution(problem)
     return bool(((solution.lam > 0.05 * solution.lam.max()) | (solution.slack > 0.3)).all())
 
 
-def _on_the_way(problem: SelectionProblem, start: Vector) -> bool:
+def _on_the_way(problem: Problem, start: Vector) -> bool:
     """Whether the best tokens have nearly all attention."""
     reading = problem.read((start,))
     return bool(np.array_equal(reading.selected, reading.best) and reading.attention[reading.best].min() > 1 - 1e-3)
@@ -217,7 +217,7 @@ def _on_the_way(problem: SelectionProblem, start: Vector) -> bool:
 
 def _degenerate() -> Rate:
     """Rows (1, 0) and (1, 1) are tight at p_mm = (1, 0), which needs the first only: p_2 grows like log|p|."""
-    problem = SelectionProblem(Bags.of([[[0, 0], [-1, 0], [-1, -1]]]), np.eye(3)[0])
+    problem = Problem.of(Bags.of([[[0, 0], [-1, 0], [-1, -1]]]), np.eye(3)[0])
     solution = best_solution(problem)
     return _normalised_rate(problem, flow_path(problem, np.zeros(2), 20.0)[-1].p, solution)
 

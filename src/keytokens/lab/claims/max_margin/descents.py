@@ -16,7 +16,8 @@ from ....model.ragged import Bags, Vector
 from ...descent.steps import Plain
 from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
-from ...problems.selection_loss import SelectionProblem, scores_of
+from ...problems.problem import Problem
+from ...problems.scores import scores_of
 from ...selection import smoothness, tight_smoothness
 from ...svm.solution import Solution
 from ..claim import Counter, Hypothesis, claim
@@ -151,9 +152,9 @@ class Smooth:
     expected: tuple[float, ...] = ()  # both constants of the logistic loss with |loss'| <= 1, if they are known
 
     @property
-    def problem(self) -> SelectionProblem:
+    def problem(self) -> Problem:
         keys = self.values.with_rows(self.values.rows @ self.W.T)
-        return SelectionProblem(keys, scores_of(self.labels, self.values, self.v), self.loss)
+        return Problem.of(keys, scores_of(self.labels, self.values, self.v), self.loss)
 
     @property
     def constants(self) -> tuple[float, float]:
@@ -178,7 +179,7 @@ def _draw_smooth(rng: np.random.Generator, over: float = 0.0) -> Smooth:
     return Smooth(values, labels, v, W, loss, start, eta, pairs)
 
 
-def _figure_smooth(problem: SelectionProblem, *expected: float) -> Smooth:
+def _figure_smooth(problem: Problem, *expected: float) -> Smooth:
     """Keys (x1, x2) and score x3 of values x: W = diag(1, 1, 0), v = (0, 0, 1)."""
     values = problem.keys.with_rows(np.column_stack([problem.keys.rows, problem.scores]))
     pairs = np.random.default_rng(0).normal(size=(20, 2, 3))
@@ -192,7 +193,7 @@ def _wrong_constants(x: Smooth) -> float:
     return max((abs(a / b - 1) - 2e-4 for a, b in pairs), default=-np.inf)  # four digits
 
 
-def _lipschitz(problem: SelectionProblem, p: Vector, q: Vector) -> float:
+def _lipschitz(problem: Problem, p: Vector, q: Vector) -> float:
     """|grad L(p) - grad L(q)| / |p - q|."""
     at_p, at_q = (problem.descent(problem.read((x,)), (x,))[0].plain for x in (p, q))
     return float(np.linalg.norm(at_p - at_q) / np.linalg.norm(p - q))
@@ -237,7 +238,7 @@ def _roughness(x: Smooth) -> float:
 
 @dataclass(frozen=True, eq=False)
 class GlobalRun:
-    problem: SelectionProblem
+    problem: Problem
     start: Vector
     eta: float
     directed: bool  # whether a direction is claimed, or the growth of the norm alone
@@ -297,7 +298,7 @@ ALONE = Hypothesis[GlobalRun](
 )
 
 
-def _global_run(problem: SelectionProblem, start: list[float]) -> GlobalRun:
+def _global_run(problem: Problem, start: list[float]) -> GlobalRun:
     return GlobalRun(problem, np.array(start), step_limit(problem), directed=True)
 
 
@@ -317,7 +318,7 @@ def _global_run(problem: SelectionProblem, start: list[float]) -> GlobalRun:
         Counter(
             "a best token between two others",
             FEASIBLE.says,
-            lambda: _global_run(SelectionProblem(Bags.of([[[0.0], [1.0], [-1.0]]]), np.eye(3)[0]), [0.5]),
+            lambda: _global_run(Problem.of(Bags.of([[[0.0], [1.0], [-1.0]]]), np.eye(3)[0]), [0.5]),
         ),
         Counter("two inputs", ALONE.says, lambda: _global_run(two_limits(), [5.0, 0.0])),
     ),
@@ -369,7 +370,7 @@ STARTS_INSIDE = Hypothesis[LocalRun]("the start lies in the cone", _starts_insid
 def _crowded() -> LocalRun:
     """The second input is ahead by 1.001, no neighbour, but its other token scores 1e4 times as much."""
     keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [-1.001, 0.0]]])
-    problem = SelectionProblem(keys, np.array([1.0, 0.0, 0.0, 1e4]), Correlation())
+    problem = Problem.of(keys, np.array([1.0, 0.0, 0.0, 1e4]), Correlation())
     local = Local(problem, np.array([0, 0]))
     return LocalRun(problem, local.selection, np.array([local.descent_radius, 0.0]))
 

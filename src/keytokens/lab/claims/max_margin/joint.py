@@ -36,7 +36,8 @@ from ....model.ragged import Bags, Index, Vector, softmax
 from ...paths.balls import joint_path
 from ...problems.geometry import angle, misalignment
 from ...problems.losses import Logistic
-from ...problems.selection_loss import JointProblem, scores_of
+from ...problems.problem import Problem
+from ...problems.scores import scores_of
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm, relaxed_problem
 from ...svm.solution import Solution
@@ -51,7 +52,7 @@ ON_MARGIN = 1e-6  # inputs whose label margin exceeds the least one by no more, 
 class JointLimit:
     """The limits that belong to a selection and to r / R, for the logistic loss."""
 
-    problem: JointProblem
+    problem: Problem
     selection: Index  # one token of each bag
     ratio: float = 1.0  # r / R
 
@@ -348,7 +349,7 @@ def _trained(rng: np.random.Generator, off: bool) -> JointLimit:
     x = gamma * rng.uniform(0.05, 0.8, (n, T, 1)) * others / np.linalg.norm(others, axis=2, keepdims=True)
     x[np.arange(n), selection] = labels[:, None] * (sizes[:, None] * u + across)
     keys = rng.normal(size=(n, T, n * (T - 1) // 2 + 2))
-    problem = JointProblem(labels, Bags.of(x), Bags.of(keys))
+    problem = Problem.joint(labels, Bags.of(x), Bags.of(keys))
     return JointLimit(problem, selection, float(10 ** rng.uniform(-0.5, 0.5)))
 
 
@@ -410,7 +411,7 @@ def _long_zero() -> JointLimit:
     before = known.joint((0.5, 1.0))
     rows = before.values.rows.copy()
     rows[before.values.starts[:-1], 1] = 2 * before.labels
-    return JointLimit(JointProblem(before.labels, before.values.with_rows(rows), before.keys), np.array([1, 1, 1]))
+    return JointLimit(Problem.joint(before.labels, before.values.with_rows(rows), before.keys), np.array([1, 1, 1]))
 
 
 _LOGISTIC = Hypothesis[JointLimit]("the loss is logistic", lambda one: isinstance(one.problem.loss, Logistic))

@@ -10,7 +10,8 @@ from scipy.special import lambertw
 
 from ....model.ragged import Bags, Index, Vector
 from ...problems.losses import Correlation
-from ...problems.selection_loss import SelectionProblem, scores_of
+from ...problems.problem import Problem
+from ...problems.scores import scores_of
 from ...selection import separating_witness
 from ...svm.problem import MarginProblem
 from ...svm.solver import solve, solved
@@ -161,7 +162,7 @@ def _draw_probe(rng: np.random.Generator) -> Probe:
 )
 def _key_lemma(probe: Probe) -> float:
     """(|a'S'gamma - sum_t (a_1 - a_t) s_t (gamma_1 - gamma_t)| - 2 Gamma A (1 - s_1)^2) / (Gamma A (1 - s_1))."""
-    problem = SelectionProblem(Bags.of([probe.keys]), probe.scores, Correlation())
+    problem = Problem.of(Bags.of([probe.keys]), probe.scores, Correlation())
     covariance = float(along(problem, probe.p, probe.q).plain)  # of the loss -x, minus the gradient is K'S'gamma
     attention = problem.read((probe.p,)).attention
     missed = float(np.delete(attention, probe.first).sum())
@@ -178,7 +179,7 @@ def _key_lemma(probe: Probe) -> float:
 class Places:
     """A problem, and places p to look at."""
 
-    problem: SelectionProblem
+    problem: Problem
     points: Vector  # (m, d)
 
 
@@ -190,7 +191,7 @@ def _draw_places(rng: np.random.Generator) -> Places:
     return Places(problem, ways * 10 ** rng.uniform(-2, 6, (10, 1)) / np.linalg.norm(ways, axis=1, keepdims=True))
 
 
-def _bound_on_slope(problem: SelectionProblem, direction: Vector, p: Vector) -> float:
+def _bound_on_slope(problem: Problem, direction: Vector, p: Vector) -> float:
     keys, reading = problem.keys, problem.read((p,))
     slope = along(problem, p, direction)
     if slope.sign <= 0:
@@ -275,7 +276,7 @@ def _nearly_attained(share: float = 1.0) -> Steepness:
     radius = share * w / pi
     turn = (1 + w) / radius / wide
     points = radius * np.array([[np.cos(turn), np.sin(turn)]])
-    return Steepness(SelectionProblem(keys, np.eye(T)[0]), points, pi)
+    return Steepness(Problem.of(keys, np.eye(T)[0]), points, pi)
 
 
 ONE = Hypothesis[Any]("there is one input", lambda x: len(x.problem.keys) == 1)
@@ -352,20 +353,20 @@ def _figure_1b(scale: float = 1.0) -> InCone:
     """Theta, delta, A, mu and R for the data of the figure; longer keys make Theta larger, p shorter."""
     problem = one_bag(0.0)
     keys = problem.keys.with_rows(scale * problem.keys.rows)
-    local = Local(SelectionProblem(keys, problem.scores), np.array([1]))
+    local = Local(Problem.of(keys, problem.scores), np.array([1]))
     return _with_points(np.random.default_rng(0), local, (scale, 0.05, 1.00499, 3.094e-4, 107.36 / scale))
 
 
 def _two_bags() -> InCone:
     """The bag of the figure and another with a smaller gap, fewer tokens and all of them neighbours."""
     keys = Bags.of([[[-0.1, 1], [1, 0], [0, 0]], [[-0.5, 0], [0.5, 0]]])
-    local = Local(SelectionProblem(keys, np.array([0.7, 0.6, -0.3, 0.1, 0.5])), np.array([1, 1]))
+    local = Local(Problem.of(keys, np.array([0.7, 0.6, -0.3, 0.1, 0.5])), np.array([1, 1]))
     return _with_points(np.random.default_rng(0), local, (1.0, 0.05, 1.00499, 3.094e-4, 123.575))
 
 
 def _opposite() -> InCone:
     """Two opposite keys: no token but neighbours, delta is infinite; R = log 64."""
-    problem = SelectionProblem(Bags.of([[[1.0, 0.0], [-1.0, 0.0]]]), np.array([1.0, 0.0]))
+    problem = Problem.of(Bags.of([[[1.0, 0.0], [-1.0, 0.0]]]), np.array([1.0, 0.0]))
     expected = (2.0, np.inf, 0.5, 0.125, float(np.log(64)))
     return _with_points(np.random.default_rng(0), Local(problem, np.array([0])), expected)
 
@@ -408,7 +409,7 @@ def _all_in_cone(x: InCone) -> bool | None:
 def _crowded() -> InCone:
     """The second input is ahead by 1.001, no neighbour, but its other token scores 100 times as much."""
     keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [-1.001, 0.0]]])
-    local = Local(SelectionProblem(keys, np.array([1.0, 0.0, 0.0, 100.0]), Correlation()), np.array([0, 0]))
+    local = Local(Problem.of(keys, np.array([1.0, 0.0, 0.0, 100.0]), Correlation()), np.array([0, 0]))
     return _with_points(np.random.default_rng(0), local)
 
 

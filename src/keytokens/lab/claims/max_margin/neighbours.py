@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ....model.ragged import Bags, Index, Vector
 from ...problems.geometry import misalignment
 from ...problems.losses import Scaled
-from ...problems.selection_loss import SelectionProblem
+from ...problems.problem import Problem
 from ...selection import ON_THE_MARGIN, directional_neighbours, in_general_position, local_optimum
 from ...svm.problem import MarginProblem
 from ...svm.solver import solve, solved
@@ -64,7 +64,7 @@ class View:
     Selected are given tokens, or those that lead; of tokens that tie for the lead, the best scored.
     """
 
-    problem: SelectionProblem
+    problem: Problem
     direction: Vector  # of length 1
     given: Index | None = None  # rows
 
@@ -153,7 +153,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class TwoDirections:
-    problem: SelectionProblem
+    problem: Problem
     p: Vector
     q: Vector
     higher: bool  # whether the neighbour of q has a higher score than the selected token
@@ -180,7 +180,7 @@ def _two_directions(rng: np.random.Generator) -> TwoDirections:
         near = view.others[view.near]
         size = 0.1 + np.abs(scores[near] - scores[view.chosen[keys.bag[near]]])
         scores[near] = scores[view.chosen[keys.bag[near]]] + sign * size
-    moved = SelectionProblem(keys, scores, problem.loss)
+    moved = Problem.of(keys, scores, problem.loss)
     return TwoDirections(moved, first.direction, second.direction, higher)
 
 
@@ -194,19 +194,19 @@ def _neighbours_decide(pair: TwoDirections) -> bool:
 
 def _swapped() -> TwoDirections:
     """One input with keys (1, 0) and 0: the direction (1, 0) has the larger margin, but is called q."""
-    problem = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
+    problem = Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
     return TwoDirections(problem, np.array([0.6, 0.8]), np.array([1.0, 0.0]), False)
 
 
 def _bad_neighbour() -> TwoDirections:
     """Keys (1, 0) and 0, and the neighbour 0 scores more."""
-    problem = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([0.0, 1.0]))
+    problem = Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([0.0, 1.0]))
     return TwoDirections(problem, np.array([1.0, 0.0]), np.array([0.6, 0.8]), False)
 
 
 def _other_tokens() -> TwoDirections:
     """p has the larger margin and selects the worse token."""
-    problem = SelectionProblem(Bags.of([[[2.0, 0.0], [-1.0, 1.5], [0.0, 0.0]]]), np.array([1.0, 2.0, 0.0]))
+    problem = Problem.of(Bags.of([[[2.0, 0.0], [-1.0, 1.5], [0.0, 0.0]]]), np.array([1.0, 2.0, 0.0]))
     return TwoDirections(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
 
 
@@ -234,7 +234,7 @@ def _good_neighbours(rng: np.random.Generator) -> View:
     near = view.others[view.near]
     lead = scores[view.chosen[keys.bag[near]]]
     scores[near] = lead + 0.1 + np.abs(scores[near] - lead)
-    return View(SelectionProblem(keys, scores, problem.loss), view.direction)
+    return View(Problem.of(keys, scores, problem.loss), view.direction)
 
 
 _ALL_HIGHER = Hypothesis[View](
@@ -313,7 +313,7 @@ def _lower_loss(pair: TwoDirections) -> float:
         Counter(
             "the neighbour scores less",
             _ALL_HIGHER.says,
-            lambda: View(SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0])), known.LMM),
+            lambda: View(Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0])), known.LMM),
         ),
     ),
     notes="The radius and the width of the cone are ours.",
@@ -371,7 +371,7 @@ def _most_neighbours(tokens: Tokens) -> float:
 class ConeAround:
     """The cone {p : cos(p, q) >= 1 - eps} around a unit direction q."""
 
-    problem: SelectionProblem
+    problem: Problem
     q: Vector
     eps: float
 
@@ -467,13 +467,13 @@ def _good_direction() -> ConeAround:
 
 def _doubled_token() -> ConeAround:
     """The token 0 twice, once with a higher and once with a much lower score: together they count as lower."""
-    problem = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]]), np.array([0.0, 1.0, -3.0]))
+    problem = Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]]), np.array([0.0, 1.0, -3.0]))
     return ConeAround(problem, np.array([1.0, 0.0]), 0.01)
 
 
 def _tied_neighbour() -> ConeAround:
     """The neighbour ties in score, so the path turns to where the third token is furthest: the direction (2, -0.3)."""
-    problem = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0], [-1.0, 0.3]]]), np.array([0.9, 0.9, 0.0]))
+    problem = Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0], [-1.0, 0.3]]]), np.array([0.9, 0.9, 0.0]))
     return ConeAround(problem, unit(np.array([2.0, -0.3])), 0.01)
 
 

@@ -28,10 +28,12 @@ from ...paths.balls import PathPoint, regularisation_path
 from ...paths.sets import Decomposition, Falls, SetPoint, decomposition, set_path
 from ...paths.sets import falls as falls_of
 from ...problems.geometry import misalignment
-from ...problems.heads import HeadProblem, Linear, Quadratic, Tanh
-from ...problems.heads import Limit as Exact
+from ...problems.heads import Linear, Quadratic, Tanh
+from ...problems.logits import Keys
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
-from ...problems.selection_loss import SelectionProblem
+from ...problems.problem import Problem
+from ...problems.sets import HeadReading, Sets
+from ...problems.sets import Limit as Exact
 from ...svm.problem import MarginProblem
 from ...svm.sets import solve_set_valued
 from ...svm.solution import Solution
@@ -43,14 +45,14 @@ from .assumptions import LOSSES, can_win, falls, slopes
 NEAR, FAR, PROVED = 10.0, 1e4, 1e8  # radii, in units of |p_mm|
 
 
-def random_problem(rng: np.random.Generator, least: int, most: int) -> SelectionProblem:
+def random_problem(rng: np.random.Generator, least: int, most: int) -> Problem:
     """Up to three inputs with up to four tokens, `least` dimensions to `most`; Gaussian keys and scores, any loss."""
     n, T, d = int(rng.integers(1, 4)), int(rng.integers(2, 5)), int(rng.integers(least, most + 1))
     keys = Bags.of(rng.normal(size=(n, T, d)))
-    return SelectionProblem(keys, rng.normal(size=n * T), LOSSES[int(rng.integers(len(LOSSES)))])
+    return Problem.of(keys, rng.normal(size=n * T), LOSSES[int(rng.integers(len(LOSSES)))])
 
 
-def off_proof(problem: SelectionProblem | HeadProblem, limit: Limit, path: Sequence[PathPoint]) -> float:
+def off_proof(problem: Problem, limit: Limit, path: Sequence[PathPoint]) -> float:
     """By how much the path leaves what is proved of every minimum; and what is not yet proved at the last radius.
 
     It is as near as proved, no higher than the ray of p_mm, no lower than any p can be; and log(L - L*) has rate 1.
@@ -69,26 +71,26 @@ def off_proof(problem: SelectionProblem | HeadProblem, limit: Limit, path: Seque
     return max(*excesses, limit.proved_misalignment(end, log_gap(end)), *(abs(rate - 1) for rate in rates))
 
 
-def _in_space(problem: SelectionProblem) -> SelectionProblem:
+def _in_space(problem: Problem) -> Problem:
     """A problem of the plane, put into three dimensions: nothing changes, and no angles have to be scanned."""
     rows = np.column_stack([problem.keys.rows, np.zeros(len(problem.scores))])
-    return SelectionProblem(problem.keys.with_rows(rows), problem.scores, problem.loss)
+    return Problem.of(problem.keys.with_rows(rows), problem.scores, problem.loss)
 
 
-def _two_winners() -> SelectionProblem:
+def _two_winners() -> Problem:
     """Tokens (-1, 0, 0) and (2, 0, 0) tie for the best: the path takes the second, whose margin is larger."""
     keys = Bags.of([[[-1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
-    return SelectionProblem(keys, np.array([1.0, 1.0, 0.0]))
+    return Problem.of(keys, np.array([1.0, 1.0, 0.0]))
 
 
-def _strict(problem: SelectionProblem) -> bool:
+def _strict(problem: Problem) -> bool:
     top = problem.scores == problem.keys.spread(problem.keys.max(problem.scores))
     return int(top.sum()) == len(problem.keys)
 
 
-_FALLS = Hypothesis[SelectionProblem]("the loss falls strictly and its slope is Lipschitz", falls)
-_STRICT = Hypothesis[SelectionProblem]("each input has one best token", _strict)
-_CAN_WIN = Hypothesis[SelectionProblem]("the best tokens can be separated from the others", can_win)
+_FALLS = Hypothesis[Problem]("the loss falls strictly and its slope is Lipschitz", falls)
+_STRICT = Hypothesis[Problem]("each input has one best token", _strict)
+_CAN_WIN = Hypothesis[Problem]("the best tokens can be separated from the others", can_win)
 
 
 @claim(
@@ -107,7 +109,7 @@ _CAN_WIN = Hypothesis[SelectionProblem]("the best tokens can be separated from t
     counters=(Counter("two tokens tie for the best", _STRICT.says, _two_winners),),
     notes="The rate of the loss is ours, and so is the proof that every minimum on the ball is as near as said.",
 )
-def _ball_path(problem: SelectionProblem) -> float:
+def _ball_path(problem: Problem) -> float:
     limit = Limit.of(problem)
     path = regularisation_path(problem, [NEAR * limit.shortest.norm, FAR * limit.shortest.norm], starts=2)
     away = limit.misalignment(path[-1].p)
@@ -121,7 +123,7 @@ CONVEX = (Logistic(), Exponential(), Correlation())  # the bounds of `paths.deco
 class Decomposed:
     """A problem with optimal sets, and what is said of it: f_i = nu_i (1 - q_i) + Z_i with the constants C and eps."""
 
-    problem: HeadProblem
+    problem: Problem
     said: Decomposition
 
 
@@ -138,7 +140,7 @@ def _bounded(one: Decomposed) -> bool | None:
     )
 
 
-def _with_sets(rng: np.random.Generator, free: bool) -> HeadProblem:
+def _with_sets(rng: np.random.Generator, free: bool) -> Problem:
     """One or two optimal tokens an input, others below them; with `free` keys, any logits come from some p."""
     kind, loss = int(rng.integers(3)), CONVEX[int(rng.integers(3))]
     for _ in range(1000):
@@ -151,7 +153,7 @@ def _with_sets(rng: np.random.Generator, free: bool) -> HeadProblem:
     raise AssertionError("no problem with such a head has optimal sets")
 
 
-def _maybe_with_sets(rng: np.random.Generator, kind: int, loss: MarginLoss, free: bool) -> HeadProblem:
+def _maybe_with_sets(rng: np.random.Generator, kind: int, loss: MarginLoss, free: bool) -> Problem:
     n, T, m = int(rng.integers(1, 4)), int(rng.integers(3, 5)), 3
     w, labels = rng.normal(size=m), rng.choice([-1.0, 1.0], n)
     rise, head = w / (w @ w), (Linear(w), Tanh(w), Quadratic(w, 0.2))[kind]
@@ -162,7 +164,7 @@ def _maybe_with_sets(rng: np.random.Generator, kind: int, loss: MarginLoss, free
     away -= (away @ rise)[..., None] * rise / (rise @ rise)
     x = labels[:, None, None] * share[..., None] * rise + np.where(optimal[..., None], 0.0, away)
     keys = rng.normal(size=(n, T, n * T if free else 6))
-    return HeadProblem.of(labels, Bags.of(x), head, Bags.of(keys), [range(size) for size in sizes], loss)
+    return Problem.with_sets(labels, Bags.of(x), head, Bags.of(keys), [range(size) for size in sizes], loss)
 
 
 def _rho(one: Decomposed, delta: float) -> float:
@@ -176,6 +178,7 @@ def _rho(one: Decomposed, delta: float) -> float:
 def _off_bounds(one: Decomposed, p: Vector) -> float:
     """By how much nu_i - f_i, or Z_i, leaves its bounds at p."""
     reading, known, nu = one.problem.read((p,)), falls_of(one.problem), one.problem.nu
+    assert isinstance(reading, HeadReading)
     q = np.exp(reading.log_outside)
     lost = nu - reading.margins
     Z = reading.margins - nu * (1 - q)
@@ -190,7 +193,7 @@ def _any_logits(rng: np.random.Generator) -> Decomposed:
     return Decomposed(problem, decomposition(problem))
 
 
-def _p_with(problem: HeadProblem, log_outside: Vector, tokens: Index, lead: Vector) -> Vector:
+def _p_with(problem: Problem, log_outside: Vector, tokens: Index, lead: Vector) -> Vector:
     """The p that puts q_i = exp(log_outside) on one token outside of each set and nothing to speak of on the others."""
     keys = problem.keys
     logits = np.where(problem.inside, lead, -2000.0)
@@ -199,7 +202,7 @@ def _p_with(problem: HeadProblem, log_outside: Vector, tokens: Index, lead: Vect
     return np.asarray(np.linalg.solve(keys.rows, logits), np.float64)
 
 
-def _some_p(problem: HeadProblem, outside: list[list[int]]) -> list[Vector]:
+def _some_p(problem: Problem, outside: list[list[int]]) -> list[Vector]:
     """All attention outside on each token, a little of it, and random shares."""
     rng = np.random.default_rng(1)
     even = np.zeros(len(problem.keys.rows))
@@ -211,16 +214,18 @@ def _some_p(problem: HeadProblem, outside: list[list[int]]) -> list[Vector]:
 def _nearly_tied() -> Decomposed:
     """A token outside of the set loses 1e-6 where eps = 1/2 is said."""
     values, keys = Bags.of([[[1.0], [1.0 - 1e-6]], [[1.0], [0.0]]]), Bags.of(np.eye(4).reshape(2, 2, 4))
-    problem = HeadProblem.of([1, 1], values, Linear(np.ones(1)), keys, [[0], [0]], Correlation())
+    problem = Problem.with_sets([1, 1], values, Linear(np.ones(1)), keys, [[0], [0]], Correlation())
     return Decomposed(problem, Decomposition(problem.nu, 0.0, 0.5))
 
 
-def _off_words(problem: HeadProblem, known: Falls, at: SetPoint) -> float:
+def _off_words(problem: Problem, known: Falls, at: SetPoint) -> float:
     """What a point of the path says of itself, against the same from each input's own slope and least fall."""
     slopes = problem.loss.log_abs_slope(known.nu)
     limit = Limit(problem.keys, problem.sets, float((slopes + np.log(known.least)).min()) - math.log(known.bags))
     away, turn = limit.misalignment(at.p), limit.proved_misalignment(at.radius, at.log_gap)
-    log_q = float(problem.read((at.p,)).log_outside.max())
+    reading = problem.read((at.p,))
+    assert isinstance(reading, HeadReading)
+    log_q = float(reading.log_outside.max())
     return max(
         away - turn,
         abs(turn - (2.0 if at.turn is None else at.turn)),
@@ -231,25 +236,25 @@ def _off_words(problem: HeadProblem, known: Falls, at: SetPoint) -> float:
     )
 
 
-def _two_solutions() -> HeadProblem:
+def _two_solutions() -> Problem:
     """Keys 1 and -1 are optimal, 0 is not: the solutions are 1 and -1."""
     keys = [[[1.0], [-1.0], [0.0]]]
-    return HeadProblem.of([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), keys)
+    return Problem.with_sets([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), keys)
 
 
-def _set_too_small() -> HeadProblem:
+def _set_too_small() -> Problem:
     """Keys -1 and 2 tie for the best, but only -1 is called optimal."""
     keys = Bags.of([[[-1.0, 0.0], [2.0, 0.0], [0.0, 0.0]]])
     values, inside = Bags.of([[[1.0], [1.0], [0.0]]]), np.array([True, False, False])
-    return HeadProblem(np.ones(1), values, Linear(np.ones(1)), keys, inside, Logistic(), Exact.EXACT)
+    return Problem(Keys(keys), Sets(np.ones(1), values, Linear(np.ones(1)), inside, Exact.EXACT))
 
 
 _POSITIVE = Hypothesis[Decomposed]("nu_i > 0", lambda one: bool((one.problem.nu > 0).all()))
-_DECOMPOSED = Hypothesis[HeadProblem](
+_DECOMPOSED = Hypothesis[Problem](
     "Assumption D, by Lemma 14 with the bounds of the head",
     lambda problem: bool((problem.nu > 0).all()) if falls_of(problem) is not None else None,
 )
-_SETS_CAN_WIN = Hypothesis[HeadProblem](
+_SETS_CAN_WIN = Hypothesis[Problem](
     "the optimal sets can be separated from the others",
     lambda problem: solved(solve_set_valued, problem.keys, problem.sets) is not None,
 )
@@ -318,7 +323,7 @@ def _pairs_compared(one: Decomposed) -> float:
     counters=(Counter("a set that leaves out a best token", _DECOMPOSED.says, _set_too_small),),
     notes="How near every minimum on the ball is, is ours.",
 )
-def _set_path(problem: HeadProblem) -> float:
+def _set_path(problem: Problem) -> float:
     """Distance of p |p_mm| / R to the solutions far out, beside |p_mm|; and the path against what is proved."""
     known = falls_of(problem)
     least = -math.inf if known is None else decomposition(problem).log_constants(problem.loss)[0]
@@ -352,7 +357,7 @@ class Limit:
     log_least: float
 
     @classmethod
-    def of(cls, problem: SelectionProblem) -> Limit:
+    def of(cls, problem: Problem) -> Limit:
         """Of one best token a bag, the first of those that tie: then nothing is proved."""
         keys, scores = problem.keys, problem.scores
         best = keys.argmax(scores)

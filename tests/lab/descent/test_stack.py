@@ -10,14 +10,15 @@ from scipy.optimize import linprog
 from keytokens.base.errors import InputError
 from keytokens.lab.claims.instances import one_bag, spheres, three_bags, tied, two_limits, two_scores
 from keytokens.lab.descent import Descent, Normalised, Plain, run
+from keytokens.lab.descent.stack import Stack, on_span
+from keytokens.lab.endings import Endings
 from keytokens.lab.problems.geometry import misalignment
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
-from keytokens.lab.problems.selection_loss import SelectionProblem
-from keytokens.lab.problems.trials import Trials, on_span
+from keytokens.lab.problems.problem import Problem
 from keytokens.lab.selection import SATURATED
 from keytokens.model.ragged import Bags
 
-from ..descent.least_distance import max_margin
+from .least_distance import max_margin
 
 KNOWN = [
     (one_bag(0.9), [0.0, 1.0]),
@@ -40,21 +41,21 @@ def alone(problem, step, start, steps):
 @pytest.mark.parametrize("problem, start", KNOWN)
 def test_known_problems_as_by_themselves(problem, start):
     starts = np.array([start, np.array(start) + 0.5], float)
-    found = Trials.repeated(problem, 2).descend(600, 0.1, start=starts)
+    found = Stack.repeated(problem, 2).descend(600, 0.1, start=starts)
     assert_allclose(found, [alone(problem, Normalised(0.1), one, 600) for one in starts], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("d", [2, 5, 10, 30])
 def test_random_problems_as_by_themselves(d):
     problems = [on_span(spheres(seed, d)) for seed in range(4)]
-    found = Trials.of(problems).descend(1000)
+    found = Stack.of(problems).descend(1000)
     expected = [alone(problem, Normalised(1.0), np.zeros(problem.keys.dim), 1000) for problem in problems]
     assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 def test_floors_and_plain_steps_as_by_themselves():
     problem, starts = three_bags(), np.array([[1.0, 0.0], [-1.5, 0.0]])
-    trials = Trials.repeated(problem, 2)
+    trials = Stack.repeated(problem, 2)
     floored = [alone(problem, Normalised(0.1, floor=1e-12), start, 600) for start in starts]
     assert_allclose(trials.descend(600, 0.1, start=starts, floor=1e-12), floored, rtol=0, atol=1e-9)
     plain = [alone(problem, Plain(1.0), start, 600) for start in starts]
@@ -78,9 +79,9 @@ def test_gradients_as_by_themselves(seed, size, with_ties):
     m, n, T, d = 3, 2, 4, 3
     scores = rng.integers(0, 3, (m, n * T)).astype(float) if with_ties else rng.normal(size=(m, n * T))
     loss = [Logistic(), Exponential(), Correlation()][seed % 3]
-    problems = [SelectionProblem(Bags.of(rng.normal(size=(n, T, d))), scores[k], loss) for k in range(m)]
+    problems = [Problem.of(Bags.of(rng.normal(size=(n, T, d))), scores[k], loss) for k in range(m)]
     p = size * rng.normal(size=(m, d))
-    unit, log_length = Trials.of(problems).descents(p)
+    unit, log_length = Stack.of(problems).descents(p)
     for k, problem in enumerate(problems):
         (down,) = problem.descent(problem.read((p[k],)), (p[k],))
         if not np.isfinite(down.log):
@@ -92,15 +93,15 @@ def test_gradients_as_by_themselves(seed, size, with_ties):
 
 
 def test_a_flat_loss_does_not_move():
-    flat = SelectionProblem(Bags.of([[[1.0], [2.0]]]), np.ones(2))
-    assert Trials.of([flat, flat]).descend(5).tolist() == [[0.0], [0.0]]
+    flat = Problem.of(Bags.of([[[1.0], [2.0]]]), np.ones(2))
+    assert Stack.of([flat, flat]).descend(5).tolist() == [[0.0], [0.0]]
 
 
 def test_a_flat_bag_does_not_silence_the_others():
     """One bag has a single score, in the other everything happens at exp(-900)."""
     keys = Bags.of([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]]])
-    problem = SelectionProblem(keys, np.array([2.0, 2.0, 1.0, 0.0]))
-    unit, log_length = Trials.of([problem]).descents(np.array([[900.0, 0.0]]))
+    problem = Problem.of(keys, np.array([2.0, 2.0, 1.0, 0.0]))
+    unit, log_length = Stack.of([problem]).descents(np.array([[900.0, 0.0]]))
     assert_allclose(unit, [[1.0, 0.0]])
     assert log_length[0] == pytest.approx(-900 - np.log(2) - np.logaddexp(0, 1))
 
@@ -114,9 +115,9 @@ def feasible(problem, selection) -> bool:
 
 @pytest.mark.parametrize("d", [2, 5, 10])
 def test_verdicts_by_another_road(d):
-    trials = Trials.of(on_span(spheres(seed, d)) for seed in range(25))
+    trials = Stack.of(on_span(spheres(seed, d)) for seed in range(25))
     p = trials.descend(1000)
-    ends = trials.judged(p)
+    ends = Endings.of(trials, p)
     kinds = set()
     for k in range(len(trials)):
         problem = trials[k]
@@ -148,15 +149,15 @@ def test_verdicts_by_another_road(d):
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: Trials.of([one_bag(0.0), three_bags()]), "Trials.of: `problems` must be problems of one loss"),
+        (lambda: Stack.of([one_bag(0.0), three_bags()]), "Stack.of: `problems` must be problems of one loss"),
         (
-            lambda: Trials.of([SelectionProblem(Bags.of([[[1.0]], [[1.0], [2.0]]]), np.zeros(3))]),
+            lambda: Stack.of([Problem.of(Bags.of([[[1.0]], [[1.0], [2.0]]]), np.zeros(3))]),
             "all bags with as many tokens",
         ),
-        (lambda: Trials.of([one_bag(0.0)]).descend(-1), "`steps` must be a whole number of at least 0"),
-        (lambda: Trials.of([one_bag(0.0)]).descend(1, 0.0), "`eta` must be a finite number above 0"),
-        (lambda: Trials.of([one_bag(0.0)]).descend(1, floor=-1.0), "`floor` must be a finite number of at least 0"),
-        (lambda: Trials.of([one_bag(0.0)]).descend(1, start=np.zeros(2)), r"one vector a trial; saw 'shape \(2,\)'"),
+        (lambda: Stack.of([one_bag(0.0)]).descend(-1), "`steps` must be a whole number of at least 0"),
+        (lambda: Stack.of([one_bag(0.0)]).descend(1, 0.0), "`eta` must be a finite number above 0"),
+        (lambda: Stack.of([one_bag(0.0)]).descend(1, floor=-1.0), "`floor` must be a finite number of at least 0"),
+        (lambda: Stack.of([one_bag(0.0)]).descend(1, start=np.zeros(2)), r"one vector a problem; saw 'shape \(2,\)'"),
     ],
 )
 def test_refusals(make, message):

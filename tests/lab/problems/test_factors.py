@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from keytokens.lab.descent import Descent, Normalised, Polyak, Recorder, run
-from keytokens.lab.problems.cross_attention import CrossHeadProblem, CrossJointProblem, CrossProblem
 from keytokens.lab.problems.heads import Tanh
-from keytokens.lab.problems.key_query import EPSILON, KeyQueryProblem
+from keytokens.lab.problems.logits import EPSILON
 from keytokens.lab.problems.losses import Exponential
+from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import Bags
 
 seeds = st.integers(0, 10_000)
@@ -21,11 +21,11 @@ def drawn(seed, penalty=0.0, head=False):
     n, T, d, e, width = rng.integers([1, 2, 1, 1, 1], [4, 5, 4, 4, 4])
     values, queries = Bags.of(rng.normal(size=(n, T, d))), rng.normal(size=(n, e))
     if head:
-        inner = CrossHeadProblem(values, queries, rng.choice([-1.0, 1.0], n), Tanh(rng.normal(size=d)))
+        inner = Problem.under(values, queries, rng.choice([-1.0, 1.0], n), Tanh(rng.normal(size=d)))
     else:
-        inner = CrossProblem(values, queries, rng.normal(size=n * T), Exponential())
+        inner = Problem.cross(values, queries, rng.normal(size=n * T), Exponential())
     blocks = rng.normal(size=(d, width)), rng.normal(size=(e, width))
-    return KeyQueryProblem(inner, int(width), penalty), blocks
+    return inner.factors(int(width), penalty), blocks
 
 
 @pytest.mark.parametrize("penalty, head", [(0.0, False), (0.3, False), (0.1, True)])
@@ -50,18 +50,19 @@ def test_gradients_by_differences(penalty, head, seed):
 @given(seeds)
 def test_the_matrix_reads_as_one(seed):
     problem, (K, Q) = drawn(seed)
-    assert_allclose(problem.read((K, Q)).logits, problem.inner.read((K @ Q.T,)).logits)
+    inner = Problem(problem.logits.inner, problem.rule, problem.loss)
+    assert_allclose(problem.read((K, Q)).logits, inner.read((K @ Q.T,)).logits)
     assert problem.shapes == (K.shape, Q.shape)
     assert problem.span is None
-    assert problem.gap(problem.read((K, Q))).log == problem.inner.gap(problem.inner.read((K @ Q.T,))).log
+    assert problem.gap(problem.read((K, Q))).log == inner.gap(inner.read((K @ Q.T,))).log
 
 
 def test_far_out_the_penalty_takes_over():
     """|loss gradient| of about exp(-4000) against 2 c |K|: without the penalty K grows, with it K shrinks."""
-    inner = CrossProblem(Bags.of([[[1.0, 0.0], [0.0, 1.0]]]), np.array([[1.0, 0.0]]), np.array([1.0, 0.0]))
+    inner = Problem.cross(Bags.of([[[1.0, 0.0], [0.0, 1.0]]]), np.array([[1.0, 0.0]]), np.array([1.0, 0.0]))
     blocks = np.array([[50.0], [-50.0]]), np.array([[40.0], [0.0]])
     for penalty, sign in ((0.0, 1), (EPSILON, -1)):
-        problem = KeyQueryProblem(inner, 1, penalty)
+        problem = inner.factors(1, penalty)
         down_K, down_Q = problem.descent(problem.read(blocks), blocks)
         assert_allclose(down_K.unit.ravel(), sign * np.array([1, -1]) / np.sqrt(2), atol=1e-12)
         assert_allclose(down_Q.unit.ravel(), [sign, 0], atol=1e-12)
@@ -82,19 +83,19 @@ def test_factors_that_begin_at_zero_stay_there():
     assert not any(block.any() for block in state.blocks)
 
 
-@pytest.mark.parametrize("inner", [None, CrossJointProblem([[[1.0], [0.0]]], [[1.0]], [1.0])])
-def test_other_problems_have_no_factors(inner):
-    with pytest.raises(ValueError, match="KeyQueryProblem: `inner` must be a CrossProblem or a CrossHeadProblem"):
-        KeyQueryProblem(inner, 1)
+def test_other_problems_have_no_factors():
+    with pytest.raises(ValueError, match=r"Problem.factors: `problem` must be one of cross-attention; saw 'Keys'"):
+        Problem.of([[[1.0], [0.0]]], [1.0, 0.0]).factors(1)
 
 
 def test_refusals():
     problem, start = drawn(0, penalty=EPSILON)
-    with pytest.raises(ValueError, match="KeyQueryProblem: `width` must be a whole number of at least 1; saw 0"):
-        KeyQueryProblem(problem.inner, 0)
-    with pytest.raises(ValueError, match="KeyQueryProblem: `penalty` must be a finite number of at least 0; saw -1"):
-        KeyQueryProblem(problem.inner, 1, -1)
-    with pytest.raises(ValueError, match="KeyQueryProblem: `penalty` must be 0 for a step that is measured by"):
+    inner = Problem(problem.logits.inner, problem.rule)
+    with pytest.raises(ValueError, match=r"Problem.factors: `width` must be a whole number of at least 1; saw 0"):
+        inner.factors(0)
+    with pytest.raises(ValueError, match=r"Problem.factors: `penalty` must be a finite number of at least 0; saw -1"):
+        inner.factors(1, -1)
+    with pytest.raises(ValueError, match=r"Problem.factors: `penalty` must be 0 for a step that is measured by"):
         run(Descent(problem, Polyak(1.0)), start, 1)
     with pytest.raises(ValueError, match="Descent: `start` must have the shapes of the trained parameters"):
         run(Descent(problem, Normalised(1.0)), start[0], 1)

@@ -11,9 +11,11 @@ from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
 from keytokens.lab.descent import Descent, Normalised, Recorder, flow, run
-from keytokens.lab.problems.heads import Given, HeadProblem, Limit, Linear, Quadratic, Tanh, optimal_sets
+from keytokens.lab.problems.heads import Given, Linear, Quadratic, Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
-from keytokens.lab.problems.selection_loss import SelectionProblem, scores_of
+from keytokens.lab.problems.problem import Problem
+from keytokens.lab.problems.scores import scores_of
+from keytokens.lab.problems.sets import Limit, optimal_sets
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.ragged import Bags, softmax
 
@@ -29,7 +31,7 @@ LINES = np.array(
 )
 
 
-def random_problem(seed: int, head, n: int = 3, T: int = 4, d: int = 12, loss=None) -> HeadProblem:
+def random_problem(seed: int, head, n: int = 3, T: int = 4, d: int = 12, loss=None) -> Problem:
     """Two tokens of each bag equal in value, and keys of their own."""
     rng = np.random.default_rng(seed)
     values, labels = rng.normal(size=(n, T, 3)), rng.choice([-1, 1], n)
@@ -37,19 +39,19 @@ def random_problem(seed: int, head, n: int = 3, T: int = 4, d: int = 12, loss=No
     for i in range(n):
         best = int((labels[i] * head.value(values[i])).argmax())
         values[i, (best + 1) % T] = values[i, best]
-    return HeadProblem.of(labels, values, head, keys, loss=loss)
+    return Problem.with_sets(labels, values, head, keys, loss=loss)
 
 
-def log_gap(problem: HeadProblem, p: np.ndarray) -> float:
+def log_gap(problem: Problem, p: np.ndarray) -> float:
     return problem.gap(problem.read((p,))).log
 
 
-def shared(problem: HeadProblem) -> np.ndarray:
+def shared(problem: Problem) -> np.ndarray:
     """A direction in which the sets win and their tokens share the attention."""
     return solve(MarginProblem.from_sets(problem.keys, problem.sets)).p
 
 
-def slope(problem: HeadProblem, p: np.ndarray) -> np.ndarray:
+def slope(problem: Problem, p: np.ndarray) -> np.ndarray:
     """The gradient of log(L - L*)."""
     reading = problem.read((p,))
     (down,), gap = problem.descent(reading, (p,)), problem.gap(reading)
@@ -102,8 +104,8 @@ def test_a_linear_head_is_the_problem_of_its_scores(loss, size):
     rng = np.random.default_rng(1)
     values, keys = Bags.of(rng.normal(size=(4, 5, 3))), Bags.of(rng.normal(size=(4, 5, 6)))
     labels, p = [1, -1, -1, 1], size * rng.normal(size=6)
-    head, plain = HeadProblem.of(labels, values, Linear(V), keys, loss=loss), scores_of(labels, values, V)
-    one, two = head.read((p,)), (other := SelectionProblem(keys, plain, loss)).read((p,))
+    head, plain = Problem.with_sets(labels, values, Linear(V), keys, loss=loss), scores_of(labels, values, V)
+    one, two = head.read((p,)), (other := Problem.of(keys, plain, loss)).read((p,))
     assert one.value == pytest.approx(two.value, rel=1e-14)
     assert head.gap(one).log == pytest.approx(other.gap(two).log, rel=1e-13, abs=1e-13)
     assert one.excess(one.selected).log == pytest.approx(two.excess(two.selected).log, rel=1e-13, abs=1e-13)
@@ -144,7 +146,7 @@ def product_digits(z: list[Decimal]) -> Decimal:
     return z[0] * z[1] + z[2]
 
 
-def gap_digits(problem: HeadProblem, psi, p: list[Decimal]) -> Decimal:
+def gap_digits(problem: Problem, psi, p: list[Decimal]) -> Decimal:
     """L - L* from the definition, logistic loss."""
     total = Decimal(0)
     for i in range(len(problem.keys)):
@@ -164,8 +166,8 @@ def gap_digits(problem: HeadProblem, psi, p: list[Decimal]) -> Decimal:
     return total / len(problem.keys)
 
 
-def lines(seed: int) -> HeadProblem:
-    return HeadProblem.of([1, 1], LINES, PRODUCT, np.random.default_rng(seed).normal(size=(2, 4, 12)), [[0, 1]] * 2)
+def lines(seed: int) -> Problem:
+    return Problem.with_sets([1, 1], LINES, PRODUCT, np.random.default_rng(seed).normal(size=(2, 4, 12)), [[0, 1]] * 2)
 
 
 DIGITS = [(Tanh(V), tanh_digits), (Quadratic(V, 0.015625), quadratic_digits), (PRODUCT, product_digits)]
@@ -207,7 +209,7 @@ def test_values_that_tie_up_to_rounding_tie():
     """Scores of tied tokens differ in the last bit; attention within the set must not follow that bit."""
     values, keys = [[[0.1 + 0.2], [0.3], [0.0]]], np.random.default_rng(0).normal(size=(1, 3, 4))
     assert values[0][0] != values[0][1]
-    problem = HeadProblem.of([1], values, Linear(np.ones(1)), keys)
+    problem = Problem.with_sets([1], values, Linear(np.ones(1)), keys)
     assert problem.sets == ((0, 1),)
     assert problem.limit is Limit.EXACT
     for size in (1.0, 300.0, 1e4):
@@ -230,7 +232,7 @@ def test_a_limit_that_is_tested_not_proved():
 def test_flow_and_descent_come_to_the_max_margin_direction(head):
     rng = np.random.default_rng(4)
     labels, values, keys = rng.choice([-1, 1], 3), rng.normal(size=(3, 4, 3)), rng.normal(size=(3, 4, 8))
-    problem = HeadProblem.of(labels, values, head, keys)
+    problem = Problem.with_sets(labels, values, head, keys)
     target = solve(MarginProblem.from_selection(keys, [tokens[0] for tokens in problem.sets]))
     begin, recorder = target.p / target.norm, Recorder(None)
     for end in (
@@ -248,36 +250,42 @@ def test_flow_and_descent_come_to_the_max_margin_direction(head):
 VALUES, KEYS = [[[1.0], [1.0], [0.0]]], [[[1.0], [-1.0], [0.0]]]
 ONE = Linear(np.ones(1))
 REFUSED = [
-    (lambda: HeadProblem.of([1], VALUES, ONE, [[[1.0]]]), "`keys` must have as many tokens in each bag as the values"),
-    (lambda: HeadProblem.of([2], VALUES, ONE), "HeadProblem.of: `labels` must be -1 or +1 for each of the 1 bags"),
-    (lambda: HeadProblem.of([1], VALUES, ONE, sets=[{0, 1, 2}]), "`sets` must leave a token outside in some bag"),
-    (lambda: HeadProblem.of([1], VALUES, ONE, sets=[{3}]), "`sets[0]` must hold indices below 3"),
     (
-        lambda: HeadProblem.of([1], VALUES, ONE, sets=[{0, 2}]),
+        lambda: Problem.with_sets([1], VALUES, ONE, [[[1.0]]]),
+        "`keys` must have as many tokens in each bag as the values",
+    ),
+    (
+        lambda: Problem.with_sets([2], VALUES, ONE),
+        "Problem.with_sets: `labels` must be -1 or +1 for each of the 1 bags",
+    ),
+    (lambda: Problem.with_sets([1], VALUES, ONE, sets=[{0, 1, 2}]), "`sets` must leave a token outside in some bag"),
+    (lambda: Problem.with_sets([1], VALUES, ONE, sets=[{3}]), "`sets[0]` must hold indices below 3"),
+    (
+        lambda: Problem.with_sets([1], VALUES, ONE, sets=[{0, 2}]),
         "`sets[0]` must hold tokens that the head does not tell apart: else L* depends on how they share attention; "
         "saw 'psi from 0 to 1 between them'. Give smaller sets.",
     ),
     (
-        lambda: HeadProblem.of(
+        lambda: Problem.with_sets(
             [1], [[[0.0], [1.0], [-2.0]]], Given(lambda z: (z * (1 - z))[:, 0], lambda z: 1 - 2 * z), sets=[{0, 1}]
         ),
         "psi from 0 to 0.2",  # equal at both tokens, higher between them
     ),
     (
-        lambda: HeadProblem.of([1], VALUES, ONE, sets=[{2}]),
+        lambda: Problem.with_sets([1], VALUES, ONE, sets=[{2}]),
         "`sets[0]` must hold the tokens that are best under the head: attention outside of it must lose to first order"
         "; saw 'a slope of 1 towards token 0'. Add the token, or give other sets.",
     ),
     (
-        lambda: HeadProblem.of([1], VALUES, Given(lambda z: z[:, 0], lambda z: 2 * np.ones_like(z))),
+        lambda: Problem.with_sets([1], VALUES, Given(lambda z: z[:, 0], lambda z: 2 * np.ones_like(z))),
         "`head` must have a gradient that is the derivative of its values; saw '[2.0] beside differences [1.0]'.",
     ),
     (
-        lambda: HeadProblem.of([1], VALUES, Given(lambda z: z[:, 0], lambda z: np.ones(3))),
+        lambda: Problem.with_sets([1], VALUES, Given(lambda z: z[:, 0], lambda z: np.ones(3))),
         "`head` must give values (n,) and gradients (n, 1) of points (n, 1); saw 'gradients of shape (3,), differ",
     ),
     (
-        lambda: HeadProblem.of([1], VALUES, Linear(np.ones(2))),
+        lambda: Problem.with_sets([1], VALUES, Linear(np.ones(2))),
         "`head` must give values (n,) and gradients (n, 1) of points (n, 1); saw",
     ),
 ]

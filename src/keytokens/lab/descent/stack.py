@@ -1,8 +1,8 @@
-"""Many small problems at once: gradient descent on a stack of trials, and what became of each.
+"""Many small problems of one shape at once: descent on a stack of them, by normal, mirror and factor steps.
 
-All trials have one shape, n bags of T tokens, so that one step of all of them is a few operations on arrays (m, n, T).
-The arithmetic is that of `selection_loss`, relative to the selected token and in the log domain; only the scale of
-a gradient is kept for each trial by itself.
+All problems have one shape, n bags of T tokens, so that one step of all of them is a few operations on arrays
+(m, n, T). The arithmetic is that of `Reading`, relative to the selected token and in the log domain; only the scale of
+a gradient is kept for each problem by itself.
 
 In cross-attention W is a long p, and the products x_it z_i' are its keys. Under (K, Q) the same gradient goes on by the
 chain rule. Under a ReLU head the scores are its slopes, and the margin is s'gamma all the same, since 1'relu(V'r) is
@@ -14,62 +14,89 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...base.checks import check_number
 from ...base.errors import refusal
+from ...base.threads import one_blas_thread
 from ...model.ragged import Bags, Index, Vector
-from ..claims.instances import cross_spheres
-from ..claims.max_margin.assumptions import can_win
-from ..selection import SATURATED, local_optimum
-from .cross_attention import CrossProblem
-from .geometry import check_exponent, conjugate, mirror, misalignment
-from .losses import MarginLoss, log_abs
-from .selection_loss import SelectionProblem
+from ..problems.geometry import check_exponent, conjugate, mirror
+from ..problems.logits import Cross, Keys
+from ..problems.losses import MarginLoss, log_abs
+from ..problems.problem import Problem
+from ..problems.scores import Fixed
 
 Flags = NDArray[np.bool_]
 
 
-def on_span(problem: SelectionProblem) -> SelectionProblem:
+def on_span(problem: Problem) -> Problem:
     """The same problem in the coordinates of the space that holds every gradient, at most n (T - 1) of them.
 
     Descent from p = 0 never leaves that space, and all distances and angles within it are kept.
     """
     if problem.span is None:
         return problem
-    return SelectionProblem(problem.keys.with_rows(problem.keys.rows @ problem.span.T), problem.scores, problem.loss)
+    return Problem.of(problem.keys.with_rows(problem.keys.rows @ problem.span.T), problem.scores, problem.loss)
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
-    """m problems of one shape and one loss."""
+class Relu:
+    """m heads 1'relu(V'r) of the pooled values r, as a rule for scores."""
+
+    values: Vector  # (m, n, T, d)
+    labels: Vector  # (m, n)
+    V: Vector  # (m, d, h)
+
+    @cached_property
+    def _units(self) -> Vector:
+        """(h, T, m, n) V'x of every token. Units first: sums over the first axes are the fast ones."""
+        return np.ascontiguousarray(np.matmul(self.values, self.V[:, None]).transpose(3, 2, 0, 1))
+
+    def at(self, a: Vector) -> Vector:
+        """Y_i psi'(X_i's_i)'x_it, (T, m, n): V'x_it summed over the units that are on at the pooled token."""
+        on = ((self._units * softmax_first(a)).sum(axis=1, keepdims=True) > 0).astype(np.float64)
+        return np.asarray(self.labels * (on * self._units).sum(axis=0), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """m problems of one shape and one loss; the scores are given, or those of ReLU heads."""
 
     keys: Vector  # (m, n, T, d)
-    scores: Vector  # (m, n, T)
+    scores: Vector  # (m, n, T), zeros under heads
     loss: MarginLoss
+    heads: Relu | None = None
 
     @classmethod
-    def of(cls, problems: Iterable[SelectionProblem]) -> Trials:
-        """Stack problems.
+    def of(cls, problems: Iterable[Problem]) -> Stack:
+        """Problems with given scores, that train p, or W as one long p.
 
-        >>> one = SelectionProblem(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
-        >>> Trials.of([one, one, one]).keys.shape
+        >>> one = Problem.of([[[1.0, 0.0], [0.0, 0.0]]], [1.0, 0.0])
+        >>> Stack.of([one, one, one]).keys.shape
         (3, 1, 2, 2)
         """
         listed = list(problems)
+        if not all(isinstance(one.rule, Fixed) and isinstance(one.logits, (Keys, Cross)) for one in listed):
+            raise refusal("Stack.of", "problems", "have given scores, and keys or one W", "others")
         shapes = {(tuple(one.keys.sizes.tolist()), one.keys.dim, one.loss.name) for one in listed}
         if len(shapes) != 1 or len(set(listed[0].keys.sizes.tolist())) != 1:
             rule = "be problems of one loss and one shape, all bags with as many tokens"
-            raise refusal("Trials.of", "problems", rule, sorted(shapes))
+            raise refusal("Stack.of", "problems", rule, sorted(shapes))
         n, T, d = len(listed[0].keys), int(listed[0].keys.sizes[0]), listed[0].keys.dim
         keys = np.stack([one.keys.rows.reshape(n, T, d) for one in listed])
         return cls(keys, np.stack([one.scores.reshape(n, T) for one in listed]), listed[0].loss)
 
     @classmethod
-    def repeated(cls, problem: SelectionProblem, times: int) -> Trials:
+    def under_relu(cls, values: Vector, queries: Vector, labels: Vector, V: Vector, loss: MarginLoss) -> Stack:
+        """Cross-attention under ReLU heads: tokens (m, n, T, d), queries (m, n, e), labels (m, n), V (m, d, h)."""
+        m, n, T, _ = values.shape
+        keys = (values[..., :, None] * queries[:, :, None, None, :]).reshape(m, n, T, -1)
+        return cls(keys, np.zeros((m, n, T)), loss, Relu(values, labels, V))
+
+    @classmethod
+    def repeated(cls, problem: Problem, times: int) -> Stack:
         """One problem for many starts; it is stored once."""
         one = cls.of([problem])
         keys, scores = (np.broadcast_to(x, (times, *x.shape[1:])) for x in (one.keys, one.scores))
@@ -78,10 +105,15 @@ class Trials:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def __getitem__(self, which: int) -> SelectionProblem:
+    def __getitem__(self, which: int) -> Problem:
         d = self.keys.shape[-1]
         starts = np.arange(self.keys.shape[1] + 1) * self.keys.shape[2]
-        return SelectionProblem(Bags(self.keys[which].reshape(-1, d), starts), self.scores[which].ravel(), self.loss)
+        return Problem.of(Bags(self.keys[which].reshape(-1, d), starts), self.scores[which].ravel(), self.loss)
+
+    def bags(self, which: int) -> Bags:
+        """The tokens of one problem under a head."""
+        assert self.heads is not None
+        return Bags.of(self.heads.values[which])
 
     def logits(self, p: Vector) -> Vector:
         """(T, m, n): tokens first, because sums over the first axis are the fast ones."""
@@ -110,8 +142,8 @@ class Trials:
         return unit, top + log_abs(length) - np.log(n)
 
     def scores_at(self, a: Vector) -> Vector:
-        """(T, m, n) the scores where the logits are `a` (T, m, n): the same everywhere for a linear head."""
-        return self._scores
+        """(T, m, n) the scores where the logits are `a` (T, m, n)."""
+        return self._scores if self.heads is None else self.heads.at(a)
 
     def _pull(self, a: Vector, chosen: Index, scores: Vector) -> tuple[Vector, Vector]:
         """-n dL/da of every token, (T, m, n), and the logarithms (m, n) of the scale of each bag; `chosen`: its place.
@@ -140,16 +172,17 @@ class Trials:
             np.copyto(pull, -tied * (factor / Z), where=ties)
         return pull, strongest - np.log(Z) + self.loss.log_abs_slope(best + shortfall)
 
+    @one_blas_thread()  # many small products, that threads would only slow down
     def descend(
         self, steps: int, eta: float = 1.0, *, start: Vector | None = None, floor: float = 0.0, plain: bool = False
     ) -> Vector:
         """(m, d) where descent is after so many steps of length eta |g| / (|g| + floor), or eta |g| if `plain`."""
-        check_number("Trials.descend", "steps", steps, 0, whole=True)
-        check_number("Trials.descend", "eta", eta, 0.0, above=True)
-        check_number("Trials.descend", "floor", floor, 0.0)
+        check_number("Stack.descend", "steps", steps, 0, whole=True)
+        check_number("Stack.descend", "eta", eta, 0.0, above=True)
+        check_number("Stack.descend", "floor", floor, 0.0)
         p = np.zeros((len(self), self.keys.shape[-1])) if start is None else np.array(start, np.float64)
         if p.shape != (len(self), self.keys.shape[-1]):
-            raise refusal("Trials.descend", "start", "be one vector a trial", f"shape {p.shape}")
+            raise refusal("Stack.descend", "start", "be one vector a problem", f"shape {p.shape}")
         for _ in range(steps):
             unit, log_length = self.descents(p)
             if plain:
@@ -166,14 +199,15 @@ class Trials:
             p, done = self.descend(t - done, eta, start=p, floor=floor), t
             yield p
 
+    @one_blas_thread()
     def mirror_path(self, q: float, at: Sequence[int], start: Vector, eta: float, floor: float = 0.0) -> list[Vector]:
         """Where normalised mirror descent is after so many steps, for each number of `at` (rising).
 
         With a floor eps, as published code has it, steps are eta |g|_r / (|g|_r + eps).
         """
-        check_exponent("Trials.mirror_path", q)
-        check_number("Trials.mirror_path", "eta", eta, 0.0, above=True)
-        check_number("Trials.mirror_path", "floor", floor, 0.0)
+        check_exponent("Stack.mirror_path", q)
+        check_number("Stack.mirror_path", "eta", eta, 0.0, above=True)
+        check_number("Stack.mirror_path", "floor", floor, 0.0)
         r, y, seen = conjugate(q), mirror(np.array(start, np.float64), q), []
         for t in range(max(at) + 1):
             p = mirror(y, r)
@@ -187,47 +221,23 @@ class Trials:
             y += (step / np.where(size > 0, size, 1.0))[:, None] * unit
         return seen
 
-    def judged(self, p: Vector) -> Endings:
-        """What became of each trial that has come to p."""
-        return Endings.of(self, p)
+    @one_blas_thread()
+    def descend_factors(self, steps: int, eta: float, K: Vector, Q: Vector) -> tuple[Vector, Vector]:
+        """K (m, d, r) and Q (m, e, r) after so many steps, each of length eta for both factors by themselves."""
+        m, d, _ = K.shape
+        for _ in range(steps):
+            G = self.descents((K @ Q.transpose(0, 2, 1)).reshape(m, -1))[0].reshape(m, d, -1)
+            K, Q = K + eta * _units(G @ Q), Q + eta * _units(G.transpose(0, 2, 1) @ K)
+        return K, Q
 
+    def on_span(self) -> tuple[Stack, Vector]:
+        """The same problems in coordinates of the spans of their keys, and the orthonormal columns (m, d, k) of these.
 
-@dataclass(frozen=True, eq=False)
-class Endings:
-    """Where m trials ended; what concerns a max-margin direction is nan for the runs that are not saturated."""
-
-    attention: Vector  # (m,) on the selected tokens, mean over the bags
-    is_best: Flags  # (m,) the selected tokens are those with the largest scores
-    gap: Vector  # (m,) least score of a selected token above a neighbour of its max-margin direction
-    distance: Vector  # (m,) 1 - cos to the max-margin direction of the selected tokens
-    separable: Flags  # (m,) the best tokens can be selected at all
-
-    @classmethod
-    def of(cls, trials: Trials, p: Vector) -> Endings:
-        a = trials.logits(p)
-        selection = a.argmax(axis=0)
-        attention = (1 / np.exp(a - a.max(axis=0)).sum(axis=0)).mean(axis=1)
-        is_best = (selection == trials.scores.argmax(axis=2)).all(axis=1)
-        saturated = attention >= SATURATED
-        judged = [_judged(trials[k], p[k], selection[k]) if saturated[k] else (np.nan,) * 2 for k in range(len(trials))]
-        gap, distance = np.array(judged).T
-        # what is selected with a margin needs no other proof that it can be selected
-        separable = [bool(saturated[k] and is_best[k]) or can_win(trials[k]) for k in range(len(trials))]
-        return cls(attention, is_best, gap, distance, np.array(separable))
-
-    @cached_property
-    def saturated(self) -> Flags:
-        return self.attention >= SATURATED
-
-    @cached_property
-    def is_local(self) -> Flags:
-        """Saturated on a locally optimal selection."""
-        return self.saturated & (self.gap > 0)
-
-    @cached_property
-    def is_global(self) -> Flags:
-        """... which is the globally optimal one."""
-        return self.is_local & self.is_best
+        What a start has outside, no step changes and no logit sees.
+        """
+        basis, corner = np.linalg.qr(self.keys.reshape(len(self), -1, self.keys.shape[-1]).transpose(0, 2, 1))
+        keys = np.ascontiguousarray(corner.transpose(0, 2, 1)).reshape(*self.keys.shape[:3], -1)
+        return replace(self, keys=keys), basis
 
 
 def _above_floor(log_length: Vector, floor: float) -> Vector:
@@ -248,36 +258,6 @@ def _exp(x: Vector) -> Vector:
     return np.exp(np.clip(x, -700.0, 700.0))
 
 
-def _judged(problem: SelectionProblem, p: Vector, selection: Index) -> tuple[float, float]:
-    """Score gap and 1 - cos to the max-margin direction of what p selects."""
-    found = local_optimum(problem.keys, problem.scores, selection)  # p itself separates: never NotSeparable
-    return found.gap, misalignment(p, found.solution.p)
-
-
-# Cross-attention ------------------------------------------------------------------------------------------------------
-
-
-def cross_trials(problems: Iterable[CrossProblem]) -> Trials:
-    """Problems of one shape, stacked; p is W row by row."""
-    return Trials.of(SelectionProblem(one.keys, one.scores, one.loss) for one in problems)
-
-
-def sphere_ends(n: int, T: int, d: int, seeds: Iterable[int], steps: int = 1200, length: float = 0.2) -> Endings:
-    """What becomes of normalised descent on W from 0 on random problems (`cross_spheres`), one for each seed."""
-    problems = (cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d) for seed in seeds)
-    trials = Trials.of(on_span(SelectionProblem(one.keys, one.scores)) for one in problems)
-    return trials.judged(trials.descend(steps, length))
-
-
-def descend_factors(trials: Trials, steps: int, eta: float, K: Vector, Q: Vector) -> tuple[Vector, Vector]:
-    """K (m, d, r) and Q (m, e, r) after so many steps, each of length eta for both factors by themselves."""
-    m, d, _ = K.shape
-    for _ in range(steps):
-        G = trials.descents((K @ Q.transpose(0, 2, 1)).reshape(m, -1))[0].reshape(m, d, -1)
-        K, Q = K + eta * _units(G @ Q), Q + eta * _units(G.transpose(0, 2, 1) @ K)
-    return K, Q
-
-
 def _units(stack: Vector) -> Vector:
     """Each matrix over its length; zeros for zeros."""
     length = np.sqrt(np.square(stack).sum(axis=(1, 2), keepdims=True))
@@ -288,40 +268,3 @@ def softmax_first(a: Vector) -> Vector:
     """Attention where tokens are the first axis."""
     e = np.exp(a - a.max(axis=0))
     return e / e.sum(axis=0)
-
-
-@dataclass(frozen=True, eq=False)
-class HeadTrials(Trials):
-    """Problems under ReLU heads, trial k with V[k]; `scores` are not used."""
-
-    values: Vector  # (m, n, T, d)
-    labels: Vector  # (m, n)
-    V: Vector  # (m, d, h)
-
-    @classmethod
-    def stacked(cls, values: Vector, queries: Vector, labels: Vector, V: Vector, loss: Any) -> HeadTrials:
-        m, n, T, _ = values.shape
-        keys = (values[..., :, None] * queries[:, :, None, None, :]).reshape(m, n, T, -1)
-        return cls(keys, np.zeros((m, n, T)), loss, values, labels, V)
-
-    @cached_property
-    def _units(self) -> Vector:
-        """(h, T, m, n) V'x of every token. Units first: sums over the first axes are the fast ones."""
-        return np.ascontiguousarray(np.matmul(self.values, self.V[:, None]).transpose(3, 2, 0, 1))
-
-    def scores_at(self, a: Vector) -> Vector:
-        """Y_i psi'(X_i's_i)'x_it: V'x_it summed over the units that are on at the pooled token."""
-        on = ((self._units * softmax_first(a)).sum(axis=1, keepdims=True) > 0).astype(np.float64)
-        return np.asarray(self.labels * (on * self._units).sum(axis=0), np.float64)
-
-    def on_span(self) -> tuple[HeadTrials, Vector]:
-        """The same trials in coordinates of the spans of their keys, and the orthonormal columns (m, d, k) of these.
-
-        What a start has outside, no step changes and no logit sees.
-        """
-        basis, corner = np.linalg.qr(self.keys.reshape(len(self), -1, self.keys.shape[-1]).transpose(0, 2, 1))
-        keys = np.ascontiguousarray(corner.transpose(0, 2, 1)).reshape(*self.keys.shape[:3], -1)
-        return replace(self, keys=keys), basis
-
-    def bags(self, which: int) -> Bags:
-        return Bags.of(self.values[which])

@@ -10,14 +10,9 @@ from scipy import sparse
 
 from keytokens.base.errors import InputError
 from keytokens.lab.problems.losses import Logistic
-from keytokens.lab.problems.selection_loss import (
-    JointProblem,
-    MatrixProblem,
-    Reading,
-    SelectionProblem,
-    VocabularyProblem,
-    scores_of,
-)
+from keytokens.lab.problems.problem import Problem
+from keytokens.lab.problems.reading import Reading
+from keytokens.lab.problems.scores import scores_of
 from keytokens.model.ragged import Bags, softmax
 
 from .test_losses import DIGITS, each_loss, slope_80
@@ -67,7 +62,7 @@ def pairs_80(keys: Bags, scores: np.ndarray, loss, p: np.ndarray) -> tuple[np.nd
 @pytest.mark.parametrize("seed", range(4))
 def test_gradient_is_the_plain_formula_and_the_finite_difference(loss, seed):
     keys, scores = random_bags(seed)
-    problem, p = SelectionProblem(keys, scores, loss), np.random.default_rng(seed).normal(size=4)
+    problem, p = Problem.of(keys, scores, loss), np.random.default_rng(seed).normal(size=4)
     (down,) = problem.descent(problem.read((p,)), (p,))
     assert_allclose(down.plain, plain_descent(keys, scores, loss, p), rtol=1e-12, atol=1e-15)
     steps = 1e-6 * np.eye(4)
@@ -82,7 +77,7 @@ def test_far_out_the_direction_is_that_of_80_digits(loss, norm, seed):
     keys, scores = random_bags(seed)
     p = np.random.default_rng(seed + 10).normal(size=4)
     p *= norm / np.linalg.norm(p)
-    problem = SelectionProblem(keys, scores, loss)
+    problem = Problem.of(keys, scores, loss)
     (down,) = problem.descent(problem.read((p,)), (p,))
     direction, log_size = pairs_80(keys, scores, loss, p)
     # the logits have an error of about 1e-16 |p|, and so has the logarithm of every attention
@@ -93,7 +88,7 @@ def test_far_out_the_direction_is_that_of_80_digits(loss, norm, seed):
 def test_a_token_that_ties_with_the_selected_score_still_pulls():
     """Two tokens share attention and score; the third, far below any float, pulls both alike."""
     keys = Bags.of([[[1.0, 1.0], [1.0, -1.0], [0.0, 0.0]]])
-    problem, p = SelectionProblem(keys, np.array([1.0, 1.0, 0.0])), np.array([5000.0, 0.0])
+    problem, p = Problem.of(keys, np.array([1.0, 1.0, 0.0])), np.array([5000.0, 0.0])
     (down,) = problem.descent(problem.read((p,)), (p,))
     assert_allclose(down.unit, [1, 0], atol=1e-12)
 
@@ -101,7 +96,7 @@ def test_a_token_that_ties_with_the_selected_score_still_pulls():
 @each_loss
 def test_excess_is_the_difference_of_losses(loss):
     keys, scores = random_bags(3)
-    reading = SelectionProblem(keys, scores, loss).read((np.array([0.3, -0.2, 0.5, 0.1]),))
+    reading = Problem.of(keys, scores, loss).read((np.array([0.3, -0.2, 0.5, 0.1]),))
     for reference in (reading.selected, reading.best):
         plain = reading.value - loss.value(scores[reference]).mean()
         excess = reading.excess(reference)
@@ -109,7 +104,7 @@ def test_excess_is_the_difference_of_losses(loss):
 
 
 def test_no_score_to_gain_is_a_zero_gradient():
-    problem = SelectionProblem(Bags.of([[[1.0], [2.0]], [[3.0]]]), np.ones(3))
+    problem = Problem.of(Bags.of([[[1.0], [2.0]], [[3.0]]]), np.ones(3))
     reading = problem.read((np.ones(1),))
     (down,) = problem.descent(reading, (np.ones(1),))
     assert down.log == -np.inf
@@ -138,8 +133,8 @@ def blocks_match_differences(problem, blocks):
 def test_gradient_in_W_is_rank_one_and_right(loss):
     values, scores = random_bags(1)
     rng = np.random.default_rng(1)
-    problem = MatrixProblem(values, scores, rng.normal(size=3), loss)
-    blocks = (rng.normal(size=(3, 4)),)
+    problem = Problem.cross(values, rng.normal(size=3), scores, loss)
+    blocks = (rng.normal(size=(4, 3)),)
     blocks_match_differences(problem, blocks)
     assert np.linalg.matrix_rank(problem.descent(problem.read(blocks), blocks)[0].array) == 1
 
@@ -149,13 +144,13 @@ def test_joint_gradient(loss):
     values, _ = random_bags(2)
     rng = np.random.default_rng(2)
     keys = values.with_rows(rng.normal(size=(len(values.rows), 3)))  # keys of their own
-    problem = JointProblem(np.array([1, -1, -1, 1]), values, keys, loss)
+    problem = Problem.joint(np.array([1, -1, -1, 1]), values, keys, loss)
     blocks_match_differences(problem, (rng.normal(size=4), rng.normal(size=3)))
 
 
 def test_joint_gradient_far_out_keeps_both_blocks():
     bags = Bags.of([[[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, -1.0]]])
-    problem, blocks = JointProblem([1, -1], bags, bags), (np.array([0.0, 2000.0]), np.array([3000.0, 0.0]))
+    problem, blocks = Problem.joint([1, -1], bags, bags), (np.array([0.0, 2000.0]), np.array([3000.0, 0.0]))
     v, p = problem.descent(problem.read(blocks), blocks)
     assert v.log == pytest.approx(-2000, abs=1)
     assert p.log == pytest.approx(-5000 + np.log(2000), abs=1)
@@ -170,10 +165,10 @@ def test_a_vocabulary_is_its_documents_as_bags(size):
     counts[:, 0] = 1
     counts, E = counts.tocsr(), 100 + rng.normal(size=(9, 4))
     labels, v, p = np.array([1, -1, 1, 1, -1, -1]), rng.normal(size=4), rng.normal(size=4) * size
-    problem = VocabularyProblem(E, counts, labels, v)
+    problem = Problem.vocabulary(E, counts, labels, v)
     tokens = [np.repeat(np.arange(9), row.astype(int)) for row in counts.toarray()]
     bags = Bags.of([E[ids] for ids in tokens])
-    same = SelectionProblem(bags, scores_of(labels, bags, v))
+    same = Problem.of(bags, scores_of(labels, bags, v))
     (down,), (other,) = (x.descent(x.read((p,)), (p,)) for x in (problem, same))
     assert_allclose(down.unit, other.unit, atol=1e-11 * size)
     assert down.log == pytest.approx(other.log, rel=1e-10)
@@ -186,18 +181,18 @@ def test_a_vocabulary_is_its_documents_as_bags(size):
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda x: SelectionProblem(x, np.ones(3)), "`scores` must be one finite number for each of the 2 tokens"),
-        (lambda x: MatrixProblem(x, np.array([1, np.nan]), np.ones(1)), "`scores` must be one finite number"),
+        (lambda x: Problem.of(x, np.ones(3)), "`scores` must be one finite number for each of the 2 tokens"),
+        (lambda x: Problem.cross(x, np.ones(1), np.array([1, np.nan])), "`scores` must be one finite number"),
         (lambda x: scores_of([2], x, [1.0]), "`labels` must be -1 or \\+1 for each of the 1 bags"),
         (lambda x: scores_of([1], x, [1.0, 2.0]), "`v` must be a vector of 1 numbers"),
-        (lambda x: JointProblem([1], x, Bags.of([[[1.0]]])), "`keys` must have as many tokens in each bag"),
-        (lambda x: VocabularyProblem(np.ones((3, 1)), np.ones((1, 2)), [1], np.ones(1)), "counts of 3 tokens"),
-        (lambda x: VocabularyProblem(np.ones((2, 1)), np.zeros((1, 2)), [1], np.ones(1)), "saw 'row 0 empty'"),
+        (lambda x: Problem.joint([1], x, Bags.of([[[1.0]]])), "`keys` must have as many tokens in each bag"),
+        (lambda x: Problem.vocabulary(np.ones((3, 1)), np.ones((1, 2)), [1], np.ones(1)), "counts of 3 tokens"),
+        (lambda x: Problem.vocabulary(np.ones((2, 1)), np.zeros((1, 2)), [1], np.ones(1)), "saw 'row 0 empty'"),
         (
-            lambda x: VocabularyProblem(np.ones((2, 1)), np.ones((1, 2)), [1], np.ones(2)),
+            lambda x: Problem.vocabulary(np.ones((2, 1)), np.ones((1, 2)), [1], np.ones(2)),
             "`v` must be a vector with one",
         ),
-        (lambda x: MatrixProblem(x, np.ones(2), np.zeros(1)), "`query` must be a vector other than 0"),
+        (lambda x: Problem.cross(x, [], np.ones(2)), "`queries` must be a matrix"),
     ],
 )
 def test_refusals(make, message):

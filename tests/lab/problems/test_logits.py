@@ -5,20 +5,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
-from keytokens.lab.problems.cross_attention import (
-    CrossHeadProblem,
-    CrossJointProblem,
-    CrossProblem,
-    cross_logits,
-    outer_keys,
-    queries_of,
-)
-from keytokens.lab.problems.heads import HeadProblem, Linear, Quadratic, Tanh
-from keytokens.lab.problems.selection_loss import JointProblem, SelectionProblem, scores_of
+from keytokens.lab.problems.heads import Linear, Quadratic, Tanh
+from keytokens.lab.problems.logits import cross_logits, outer_keys, queries_of
+from keytokens.lab.problems.problem import Problem
+from keytokens.lab.problems.scores import scores_of
 from keytokens.model.ragged import Bags
 
 from .test_losses import each_loss
-from .test_selection_loss import blocks_match_differences, pairs_80, random_bags
+from .test_problem import blocks_match_differences, pairs_80, random_bags
 
 
 def cross_data(seed: int, e: int = 3):
@@ -40,10 +34,10 @@ def test_gradients_are_finite_differences(loss, seed):
     values, queries, scores = cross_data(seed)
     rng = np.random.default_rng(seed)
     W, v, labels = rng.normal(size=(4, 3)), rng.normal(size=4), np.array([1, -1, -1, 1])
-    blocks_match_differences(CrossProblem(values, queries, scores, loss), (W,))
-    blocks_match_differences(CrossJointProblem(values, queries, labels, loss), (v, W))
+    blocks_match_differences(Problem.cross(values, queries, scores, loss), (W,))
+    blocks_match_differences(Problem.cross_joint(values, queries, labels, loss), (v, W))
     for head in (Tanh(v), Quadratic(v, 0.7)):
-        blocks_match_differences(CrossHeadProblem(values, queries, labels, head, loss), (W,))
+        blocks_match_differences(Problem.under(values, queries, labels, head, loss), (W,))
 
 
 @each_loss
@@ -53,7 +47,7 @@ def test_W_is_one_long_p(loss, norm):
     W = np.random.default_rng(4).normal(size=(4, 3))
     W *= norm / np.linalg.norm(W)
     keys = outer_keys(values, queries)
-    problem, long = CrossProblem(values, queries, scores, loss), SelectionProblem(keys, scores, loss)
+    problem, long = Problem.cross(values, queries, scores, loss), Problem.of(keys, scores, loss)
     reading, other = problem.read((W,)), long.read((W.ravel(),))
     (down,), (same,) = problem.descent(reading, (W,)), long.descent(other, (W.ravel(),))
     assert_allclose(down.unit.ravel(), same.unit, atol=1e-14 * norm)
@@ -68,8 +62,8 @@ def test_the_joint_problem_is_that_of_products_as_keys():
     rng, labels = np.random.default_rng(5), np.array([1, -1, 1, -1])
     v, W = 900 * rng.normal(size=4), 900 * rng.normal(size=(4, 3))
     problem, long = (
-        CrossJointProblem(values, queries, labels),
-        JointProblem(labels, values, outer_keys(values, queries)),
+        Problem.cross_joint(values, queries, labels),
+        Problem.joint(labels, values, outer_keys(values, queries)),
     )
     reading, other = problem.read((v, W)), long.read((v, W.ravel()))
     for down, same in zip(problem.descent(reading, (v, W)), long.descent(other, (v, W.ravel())), strict=True):
@@ -84,8 +78,8 @@ def test_a_linear_head_gives_fixed_scores(norm):
     values, queries, _ = cross_data(6)
     rng, labels = np.random.default_rng(6), np.array([1, -1, -1, 1])
     v, W = rng.normal(size=4), norm * rng.normal(size=(4, 3))
-    under = CrossHeadProblem(values, queries, labels, Linear(v))
-    fixed = CrossProblem(values, queries, scores_of(labels, values, v))
+    under = Problem.under(values, queries, labels, Linear(v))
+    fixed = Problem.cross(values, queries, scores_of(labels, values, v))
     (down,), (same,) = (problem.descent(problem.read((W,)), (W,)) for problem in (under, fixed))
     assert_allclose(down.unit, same.unit, atol=1e-10)
     assert down.log == pytest.approx(same.log, rel=1e-10)
@@ -95,8 +89,8 @@ def test_a_head_is_that_of_the_head_problem_on_products():
     values = Bags.of([[[1.0, 0.2], [0.1, 0.3], [-0.5, 0.4]], [[0.9, -0.3], [0.2, 0.0], [0.1, 1.0]]])
     queries, W = np.array([[1.0, 0.5], [-0.3, 1.0]]), np.array([[0.4, -0.2], [0.3, 0.6]])
     head = Tanh(np.array([1.0, 0.1]))
-    cross = CrossHeadProblem(values, queries, np.ones(2), head)
-    long = HeadProblem.of([1, 1], values, head, outer_keys(values, queries))
+    cross = Problem.under(values, queries, np.ones(2), head)
+    long = Problem.with_sets([1, 1], values, head, outer_keys(values, queries))
     (down,), (same,) = cross.descent(cross.read((W,)), (W,)), long.descent(long.read((W.ravel(),)), (W.ravel(),))
     assert_allclose(down.plain.ravel(), same.plain, rtol=1e-10)
     with pytest.raises(InputError, match="`head` must know the loss in the limit"):
@@ -105,7 +99,7 @@ def test_a_head_is_that_of_the_head_problem_on_products():
 
 def test_every_gradient_lies_in_the_span():
     values, queries, scores = cross_data(7, e=6)  # four queries in six dimensions: the span is not everything
-    problem = CrossProblem(values, queries, scores)
+    problem = Problem.cross(values, queries, scores)
     W = np.random.default_rng(7).normal(size=(4, 6))
     flat = problem.descent(problem.read((W,)), (W,))[0].unit.ravel()
     assert problem.span is not None
@@ -116,16 +110,19 @@ def test_every_gradient_lies_in_the_span():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda x: CrossProblem(x, np.ones((2, 2)), np.ones(2)), "CrossProblem: `queries` must be a matrix with one"),
-        (lambda x: CrossProblem(x, np.ones((1, 0)), np.ones(2)), "saw 'shape \\(1, 0\\)'"),
-        (lambda x: CrossHeadProblem(x, [[1.0]], [0], Linear(np.ones(1))), "CrossHeadProblem: `labels` must be -1"),
+        (lambda x: Problem.cross(x, np.ones((2, 2)), np.ones(2)), "Problem.cross: `queries` must be a matrix with one"),
+        (lambda x: Problem.cross(x, np.ones((1, 0)), np.ones(2)), "saw 'shape \\(1, 0\\)'"),
+        (lambda x: Problem.under(x, [[1.0]], [0], Linear(np.ones(1))), "Problem.under: `labels` must be -1"),
         (lambda x: queries_of("me", None, 1), "me: `queries` must be a matrix"),
-        (lambda x: CrossProblem(x, [[1.0]], np.ones(2), "logistic"), "CrossProblem: `loss` must be a loss of a margin"),
-        (lambda x: CrossJointProblem(x, [[1.0]], [1], None), "CrossJointProblem: `loss` must be a loss"),
-        (lambda x: CrossHeadProblem(x, [[1.0]], [1], np.ones(1)), "CrossHeadProblem: `head` must be a Head"),
+        (
+            lambda x: Problem.cross(x, [[1.0]], np.ones(2), "logistic"),
+            "Problem.cross: `loss` must be a loss of a margin",
+        ),
+        (lambda x: Problem.cross_joint(x, [[1.0]], [1], None), "Problem.cross_joint: `loss` must be a loss"),
+        (lambda x: Problem.under(x, [[1.0]], [1], np.ones(1)), "Problem.under: `head` must be a Head"),
         (lambda x: outer_keys(x, np.ones((4, 1))), "outer_keys: `queries` must be a matrix with one row for each"),
         (
-            lambda x: CrossProblem(x, [[1.0]], np.ones(2)).read((np.ones((2, 1)),)),
+            lambda x: Problem.cross(x, [[1.0]], np.ones(2)).read((np.ones((2, 1)),)),
             r"cross_logits: `W` must be a matrix of shape \(1, 1\).*; saw 'shape \(2, 1\)'",
         ),
     ],

@@ -1,0 +1,141 @@
+"""Rules for scores: which are given, which move with the point, and how far the loss is above its infimum.
+
+Fixed(gamma)           nothing but the attention is trained
+Trained(Y, x)          gamma_it = Y_i v'x_it, and v is trained too: its block comes first
+Under(Y, x, psi)       gamma_it = Y_i psi'(z_i)'x_it, the slopes of a head at the pooled values z_i = X_i's_i
+
+`sets.Sets` is a head for which the tokens are known on which attention is to end, and with them the infimum;
+`embeddings.Leads` are the leads over the rivals of several classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...base.checks import array_of, floats
+from ...base.errors import refusal
+from ...model.ragged import Bags, Vector, log_softmax
+from .heads import Head
+from .losses import MarginLoss, Scaled
+from .reading import Blocks, Reading
+
+
+class Scores(Protocol):
+    """What a token is worth."""
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of the blocks that are trained beside those of the attention."""
+
+    def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
+        """The point with these logits; `blocks` are those of the scores alone."""
+
+    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
+        """Minus the gradient in those blocks."""
+
+    def gap(self, reading: Reading) -> Scaled:
+        """L - L*, L* the infimum over all attentions (and over v where v is trained and the data can be fitted)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """Given numbers."""
+
+    scores: Vector  # (N,)
+    shapes = ()
+
+    def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
+        return Reading(bags, logits, self.scores, loss)
+
+    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
+        return ()
+
+    def gap(self, reading: Reading) -> Scaled:
+        return reading.excess(reading.best)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Y_i v'x_it with a trained head v."""
+
+    labels: Vector  # (n,)
+    values: Bags
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return ((self.values.dim,),)
+
+    def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
+        return Reading(bags, logits, signed_scores(self.labels, self.values, blocks[0]), loss)
+
+    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
+        return (reading.head_descent(self.labels, self.values),)
+
+    def gap(self, reading: Reading) -> Scaled:
+        return reading.mean_loss
+
+
+@dataclass(frozen=True, eq=False)
+class Under:
+    """A head psi of the pooled values: f_i = Y_i psi(z_i). Nothing is assumed of where attention ends."""
+
+    labels: Vector
+    values: Bags
+    head: Head
+    shapes = ()
+
+    def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
+        pooled = bags.sum(np.exp(log_softmax(bags, logits))[:, None] * self.values.rows)
+        slopes = bags.spread(self.labels[:, None] * self.head.gradient(pooled))
+        scores = np.einsum("tj,tj->t", slopes, self.values.rows)
+        return _OutputsKnown(bags, logits, scores, loss, self.labels * self.head.value(pooled))
+
+    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
+        return ()
+
+    def gap(self, reading: Reading) -> Scaled:
+        rule, advice = "know the loss in the limit for a step that is measured by it", "use Problem.with_sets"
+        raise refusal("Problem.under", "head", rule, self.head.name, advice)
+
+
+@dataclass(frozen=True, eq=False)
+class _OutputsKnown(Reading):
+    """A reading at a point where Y_i psi is known by itself: it is not s_i'gamma_i under a head that bends."""
+
+    outputs: Vector  # (n,)
+
+    @cached_property
+    def margins(self) -> Vector:
+        return self.outputs
+
+
+def scores_of(labels: Any, values: Any, v: Any) -> Vector:
+    """(N,) gamma_it = Y_i v'x_it; values in any form that `Bags.of` reads.
+
+    >>> scores_of([-1], [[[1.0, 2.0], [0.0, 3.0]]], [0.0, 1.0]).tolist()
+    [-2.0, -3.0]
+    """
+    bags = Bags.of(values, "scores_of", "values")
+    return signed_scores(labels_of("scores_of", labels, len(bags)), bags, array_of("scores_of", "v", v, (bags.dim,)))
+
+
+def signed_scores(labels: Vector, values: Bags, v: Vector) -> Vector:
+    """`scores_of` what has been checked."""
+    return values.spread(labels) * (values.rows @ v)
+
+
+def read_scores(owner: str, scores: Any, bags: Bags) -> Vector:
+    """(N,) one finite number a token, in any form that `Bags.per_token` reads."""
+    return bags.per_token(scores, owner, advice="make them with scores_of(labels, values, v)")
+
+
+def labels_of(owner: str, labels: Any, size: int) -> Vector:
+    """(n,) checked: -1 or +1."""
+    y = floats(labels)
+    if y is None or y.shape != (size,) or not (np.abs(y) == 1).all():
+        raise refusal(owner, "labels", f"be -1 or +1 for each of the {size} bags", labels)
+    return y
