@@ -38,6 +38,7 @@ from keytokens.lab.selection import (
     optimal_tokens,
     reached_selections,
     score_gap,
+    separable,
     separating_witness,
     smoothness,
     tight_smoothness,
@@ -100,6 +101,7 @@ WITH_SCORES = {
 WITH_BAGS = {
     "smoothness": lambda X: smoothness(X, P, np.eye(2).tolist()),
     "separating_witness": lambda X: separating_witness(X, np.eye(2).tolist(), P),
+    "separable": lambda K: separable(K, [0, 0]),
     "in_general_position": lambda K: in_general_position(K, [0, 0]),
     "scores_of": lambda X: scores_of([1, -1], X, P),
     "MarginProblem.from_selection": lambda K: solve(MarginProblem.from_selection(K, [0, 0])).p,
@@ -114,7 +116,7 @@ WITH_BAGS = {
         multi_token_svm(X, QUERIES, [{0}, {0}], [np.log(part).tolist() for part in even(X)]).direction.p
     ),
     "optimal_sets": lambda X: [one[0] for one in optimal_sets([1, 1], X, Linear(np.array(P)))],
-    "HeadProblem.of": lambda X: descended(head_problem(X)),
+    "Problem.with_sets": lambda X: descended(head_problem(X)),
     "Problem.joint": lambda X: descended(Problem.joint([1, 1], X, X)),
     "Problem.under": lambda X: descended(Problem.under(X, QUERIES, [1, 1], Linear(np.array(P)))),
     "Problem.cross_joint": lambda X: descended(Problem.cross_joint(X, QUERIES, [1, 1])),
@@ -277,7 +279,7 @@ SETTING = {
     "solve_set_valued": lambda s: solve_set_valued(EVEN, s),
     "tied_matrix_problem": lambda s: tied_matrix_problem(EVEN, QUERIES, s),
     "multi_token_svm": lambda s: multi_token_svm(EVEN, QUERIES, s, np.zeros(6)),
-    "HeadProblem.of": lambda s: Problem.with_sets([1, 1], EVEN, Linear(np.array(P)), sets=s),
+    "Problem.with_sets": lambda s: Problem.with_sets([1, 1], EVEN, Linear(np.array(P)), sets=s),
 }
 BAD_SETS = [3, [{0}], [{0}, {3}], [{0}, set()], [{0}, {-1}], [{0}, {0.5}], [{0}, {"0"}], [[[0]], [[0, 1]]], [0, 0]]
 

@@ -55,7 +55,7 @@ def test_factors_one_by_one(seed):
     """Twenty steps: a longer path may pass a saddle, where a unit step makes much of the last digit."""
     every, steps = problems(seed), 20
     K, Q = np.random.default_rng(seed).normal(size=(2, 3, 3, 2))
-    ends = Stack.of(every).steps.descend_factors(0.1, K, Q)
+    ends = Stack.of(every).descend_factors(steps, 0.1, K, Q)
     for k, problem in enumerate(every):
         alone = run(Descent(problem.factors(2), Normalised(0.1)), (K[k], Q[k]), steps).state.blocks
         for mine, other in zip((ends[0][k], ends[1][k]), alone, strict=True):
@@ -81,7 +81,7 @@ def test_relu_heads_one_by_one(seed):
 def test_ended_runs_have_decided():
     kept = list(ended_runs(range(40), 3, 4, 4, 0.1, (500, 1200)))
     trials, _, start = draw_heads(range(40), 3, 4, 4)
-    assert (trials.labels == -1).any(axis=1).all()
+    assert (trials.heads.labels == -1).any(axis=1).all()
     p = trials.descend(1200, 0.1, start=start, floor=EPSILON)
     attention = softmax_first(trials.logits(p)).transpose(1, 2, 0).reshape(40, -1)
     decided = ~((attention > 1e-6) & (attention <= 1e-3)).any(axis=1) & (attention <= 1e-6).any(axis=1)

@@ -13,7 +13,7 @@ from keytokens.lab.problems.problem import Problem
 from keytokens.lab.problems.sets import Limit
 from keytokens.lab.svm import solve_set_valued
 
-from ..problems.test_heads import lines
+from ..problems.test_sets import lines
 
 ONE = np.ones(1)
 

@@ -32,7 +32,7 @@ from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
 from ..problems.losses import MarginLoss, check_loss
-from ..problems.problem import Problem
+from ..problems.problem import Problem, check_rule
 from ..problems.reading import Blocks
 from ..problems.sets import Limit, Sets
 from ..svm.sets import SetSolution, solve_set_valued
@@ -112,8 +112,7 @@ class Decomposition:
 
 
 def _check_problem(owner: str, problem: Any) -> None:
-    if not isinstance(problem, Problem):
-        raise refusal(owner, "problem", "be a Problem", problem, "HeadProblem.of makes one")
+    check_rule(owner, problem, Sets, "Problem.with_sets")
 
 
 def falls(problem: Problem) -> Falls | None:
