@@ -32,7 +32,7 @@ _NOTHING = 1e-15  # on a diagonal of order 1, so that dependent rows are no trou
 
 
 def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> Solution:
-    """argmin |p|_q, certified on all rows; for a matrix W, row by row, use the keys of `problems.cross_attention`.
+    """argmin |p|_q, certified on all rows; for a matrix W, row by row, use the keys of `problems.logits`.
 
     Raises NotSeparable, with a Farkas vector, where no p satisfies the constraints, and NotSolved where no answer can
     be certified in this arithmetic: thin margins, or q so near 1 (or so large) that powers lose all digits.
