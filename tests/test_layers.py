@@ -14,6 +14,7 @@ RANK |= {"estimators": 5, "dask": 6, "app": 7, "lab": 8, "__init__": 9, "__main_
 NOT_IN_THE_LAB = {"app", "dask"}
 DOORS = {  # imports against the arrow, inside a function
     ("app/cli/figure.py", "lab"),
+    ("app/cli/lab.py", "lab"),
     ("app/cli/verify.py", "lab"),
     ("estimators/text.py", "app"),
 }

@@ -17,6 +17,7 @@ from .evaluate import evaluate
 from .explain import explain
 from .figure import figure
 from .fit import fit
+from .lab import lab
 from .predict import predict
 from .report import report
 from .serve import serve
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 for command in (demo, fit, evaluate, predict, explain, report, verify, figure, serve):
     app.command()(command)
+app.add_typer(lab)
 
 _INTERRUPTED = 130
 
