@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...base.errors import refusal
+from .figure import CODE, Check, Table, table
+from .tables import where
 
 EXACT = "exact"
 HOW = ("float32", "float64", EXACT)
@@ -88,6 +90,26 @@ def rerun(one: Experiment) -> Iterator[Row]:
         single, double, exact = (float(some.get(quantity, np.nan)) for some in found)
         yield Row(one.name, one.paper, quantity, said, source, single, double, exact, seconds)
 
+
+# For figures: the same numbers as a table, and checks of them --------------------------------------------------------
+
+
+def published_table(name: str) -> Table:
+    """One experiment in all three arithmetics."""
+    found = list(rerun(*experiments([name])))
+    return table(**{column: [getattr(row, column) for row in found] for column in ("quantity", *HOW)})
+
+
+def published_checks(found: Table, known: Mapping[str, tuple[str, str]], note: str) -> list[Check]:
+    """Quantities beside what the published run ends with, in single and in double precision."""
+    return [
+        Check.printed(f"{quantity}, as published, {how}", where(found, quantity=quantity)[how][0], value, CODE, note)
+        for quantity, both in known.items()
+        for how, value in zip(HOW, both, strict=False)
+    ]
+
+
+# For readers ----------------------------------------------------------------------------------------------------------
 
 COLUMNS = ("experiment", "quantity", "published", *HOW, "seconds")
 MARKS = {STORED: "s", PLOT: "p", TEXT: "t", "": ""}
