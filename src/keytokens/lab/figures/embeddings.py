@@ -118,7 +118,7 @@ def checks_flow(tables: Tables) -> list[Check]:
     slope = float(np.polyfit(np.log(flow["norm"][far]), np.log(flow["misalignment"][far]), 1)[0])
     margins = float(np.polyfit(np.log(flow["norm"][far]), np.log(1 - flow["margin_ratio"][far]), 1)[0])
     at = {round(float(norm)): k for k, norm in enumerate(flow["norm"])}
-    attention = flow["attention"][at[32]]
+    attention = 1 - flow["missing"][at[32]]
     beside = [
         Check(f"{name} at |p| = {norm}", flow[column][at[norm]], float(value), 1 - float(value) + 1e-5, OURS, SEEDS)
         for norm, values in PRINTED.items()
@@ -152,9 +152,13 @@ def draw_flow(tables: Tables, left: Axes, right: Axes) -> None:
     left.loglog(flow["norm"], (1 - flow["margin_ratio"][-1]) * back, **thin)
     left.set_xlabel("|p|")
     left.legend()
-    right.semilogy(flow["norm"], np.maximum(1 - flow["attention"], 1e-16), **STYLES[2].all, label="1 − least attention")
-    right.semilogy(flow["norm"], np.exp(np.maximum(flow["excess"], -40)), **STYLES[3].all, label="loss above its limit")
-    right.set(xlim=(0, 140), ylim=(1e-16, 1), xlabel="|p|")
+    near = flow["norm"] <= 130
+    for column, style, label in (
+        (flow["missing"], STYLES[2], "1 − least attention"),
+        (np.exp(flow["excess"]), STYLES[3], "loss above its limit"),
+    ):
+        right.semilogy(flow["norm"][near], column[near], **style.all, label=label)
+    right.set(xlim=(0, 140), xlabel="|p|")
     right.legend()
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from ...model.ragged import Vector
 from ..claims.instances import joint
-from ..descent.steps import Normalised
 from ..paths.balls import joint_path
 from ..problems.geometry import angle
 from ..problems.problem import Problem
@@ -18,36 +17,37 @@ from ..svm.sets import label_svm, relaxed_problem
 from ..svm.solver import solve
 from .figure import CODE, OURS, Check, Sheet, Table, Tables, figure, table
 from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, plane, ray, tokens, walk
-from .tables import cosine, states, value_at
+from .notebook_runs import head_and_attention
+from .notebooks import EXACT, published_checks, published_table
+from .tables import cosine, value_at
 
-START = (np.array([-1.0, 0.0]), np.array([0.0, -1.0]))  # v, p
-PUBLISHED = Normalised(0.1, floor=(1e-9, 1e-19))  # the floors of published code, of v and of p
 
-
-def tables_of(third: tuple[float, float], balls: list[tuple[float, float]], small: bool) -> Tables:
-    """Runs without and with the published floors, the path over balls, and the answers, where the third star is so."""
+def tables_of(third: tuple[float, float], balls: list[tuple[float, float]], name: str, small: bool) -> Tables:
+    """The exact run, those of published code, the path over balls, and the answers, where the third star is so."""
     problem = joint(third)
     return {
-        "run": run_of(problem, Normalised(0.1)),
-        "floor": run_of(problem, PUBLISHED),
+        "run": run_of(third),
+        "single": run_of(third, "float32"),
         "path": path_angles(problem, balls, 4 if small else 12),
         "answer": answers(problem),
+        "published": published_table(name),
     }
 
 
-def run_of(problem: Problem, step: Normalised, steps: int = 1000) -> Table:
+def run_of(third: tuple[float, float], how: str = EXACT) -> Table:
     """One run: v, p, the mean attention on the second tokens, the mean probability of the labels."""
-    seen = list(states(problem, step, START, steps).values())
-    v, p = np.array([one.blocks[0] for one in seen]), np.array([one.p for one in seen])
+    blocks = head_and_attention(third, how)
+    v, p = (np.array(part) for part in zip(*blocks, strict=True))
+    readings = list(map(joint(third).read, blocks))
     return table(
-        t=[one.t for one in seen],
+        t=np.arange(len(blocks)),
         p1=p[:, 0],
         p2=p[:, 1],
         v1=v[:, 0],
         v2=v[:, 1],
         degrees=list(map(angle, p)),
-        attention=[one.reading.attention[1::2].mean() for one in seen],
-        probability=[np.mean(1 / (1 + np.exp(-one.reading.margins))) for one in seen],
+        attention=[one.attention[1::2].mean() for one in readings],
+        probability=[np.mean(1 / (1 + np.exp(-one.margins))) for one in readings],
     )
 
 
@@ -84,11 +84,10 @@ def draw_joint(
     lines: list[tuple[float, str, Style]],
     place: tuple[float, float],
 ) -> None:
-    """Left the paths of p and v, right the angle of p; `lines` are the directions of p in degrees.
-
-    `place` is where the name of the token (1, −1) stands beside it, out of the way of the path.
+    """Left the paths of p and v, right the angle of p; `lines` are the directions of p in degrees. `place` is where the
+    name of the token (1, −1) stands beside it, out of the way of the path.
     """
-    run, floor, path = tables["run"], tables["floor"], tables["path"]
+    run, single, path = tables["run"], tables["single"], tables["path"]
     early = run["t"] <= 200
     ray(left, np.array([0.0, 1.0]), Style(BLACK, ":", ""), "max-margin direction of v")
     for degrees, name, style in lines:
@@ -106,7 +105,7 @@ def draw_joint(
     late = run["t"] >= 20
     exact: Any = {"color": BLUE, "label": "descent, exact"}
     stop: Any = {"color": RED, "linestyle": "-.", "marker": "X", "markevery": [-1], "markersize": 8}
-    for one, look in ((run, exact), (floor, {**stop, "label": "with a floor: stops"})):
+    for one, look in ((run, exact), (single, {**stop, "label": "as published: stops"})):
         right.semilogx(np.hypot(one["p1"], one["p2"])[late], one["degrees"][late], **look)
     square = path["r"] == path["R"]
     best: Any = {"color": GREEN, "markersize": 6, "label": "best for |v|, |p| ≤ R"}
@@ -120,24 +119,26 @@ def draw_joint(
 THIRD_3A = (0.5, 1.0)
 TARGET = angle([4.0, 1.0])
 
-FLOOR_3A = """\
-13.5° at 1,000 steps is the value with the floors of published code (1e-9 for v, 1e-19 for p), which stop the run at \
-|p| = 35; without a floor it is 13.84°. Both are on the way to 14.04°."""
+PUBLISHED_3A = """\
+Published code runs in single precision, with floors of 1e-9 for v and 1e-19 for p: it stops at |p| = 22.9 and 14.09°, \
+by rounding on the far side of the limit. In double precision it stops at |p| = 35.5 and 13.51°. Exact descent has \
+13.84° after 1,000 steps and is on its way to 14.04°."""
+KNOWN_3A = {"angle of p, degrees": ("14.09", "13.507"), "|p|": ("22.90", "35.49")}
 BALLS_3A = [(5.0, 5.0), (10.0, 10.0), (30.0, 30.0)]
 
 
 def checks_3a(tables: Tables) -> list[Check]:
-    run, floor, path, answer = (tables[name] for name in ("run", "floor", "path", "answer"))
+    run, path, answer = (tables[name] for name in ("run", "path", "answer"))
     return [
         Check("v_mm, second coordinate", answer["y"][0], 1, 1e-9, OURS),
         Check("label margins, largest − least", answer["y"][3] - answer["x"][3], 0, 1e-9, OURS),
         Check.printed("half of |p_mm|²", (answer["x"][1] ** 2 + answer["y"][1] ** 2) / 2, "0.94444", CODE),
         Check("p_relaxed − p_mm, first coordinate", answer["x"][2] - answer["x"][1], 0, 1e-9, OURS),
         Check.printed("angle of p_mm, degrees", angle([answer["x"][1], answer["y"][1]]), "14.04", OURS),
-        Check.printed("cos(p, p_mm) after 200 steps", _cos(floor, 200, [4.0, 1.0]), "0.9998", OURS),
+        Check.printed("cos(p, p_mm) after 200 steps", _cos(run, 200, [4.0, 1.0]), "0.9998", OURS),
         Check.printed("angle of p after 200 steps", value_at(run, 200, "degrees"), "13.0", OURS),
-        Check.printed("angle of p after 1,000 steps", value_at(run, 1000, "degrees"), "13.84", OURS, FLOOR_3A),
-        Check.printed("... with the published floors", value_at(floor, 1000, "degrees"), "13.5", OURS, FLOOR_3A),
+        Check.printed("angle of p after 1,000 steps", value_at(run, 1000, "degrees"), "13.84", OURS, PUBLISHED_3A),
+        *published_checks(tables["published"], KNOWN_3A, PUBLISHED_3A),
         *(
             Check.printed(f"angle of the minimum over |v|, |p| ≤ {R:g}", measured, expected, OURS)
             for (_, R), measured, expected in zip(BALLS_3A, path["degrees"], ("11.82", "12.45", "13.43"), strict=True)
@@ -148,17 +149,17 @@ def checks_3a(tables: Tables) -> list[Check]:
 @figure(
     "3a",
     "Head and attention together: both take their max-margin directions",
-    lambda small: tables_of(THIRD_3A, BALLS_3A, small),
+    lambda small: tables_of(THIRD_3A, BALLS_3A, "3a", small),
     checks_3a,
     sheet=Sheet(2, 4.0),
 )
 def draw_3a(tables: Tables, left: Axes, right: Axes) -> None:
-    """Three inputs, each with a zero token and the star shown; head v and attention p start at (−1, 0) and (0, −1)
-    and are trained together with steps of length 0.1. All three label margins are equal, so every input is a
-    support vector; the paper then predicts, for the minimum over growing balls, the max-margin directions of both:
-    straight up for v, (4, 1) for p. Left: the first steps, a marker every ten. Right (ours): the angle of p creeps
-    up to 14.04°, for descent as for the minimum over |v| ≤ R, |p| ≤ R (diamonds). With the floors of published code
-    descent stops at |p| = 35.
+    """Three inputs, each with a zero token and the star shown; head v and attention p start at (−1, 0) and (0, −1) and
+    are trained together with steps of length 0.1. All three label margins are equal, so every input is a support
+    vector; the paper then predicts, for the minimum over growing balls, the max-margin directions of both: straight up
+    for v, (4, 1) for p. Left: the first steps, a marker every ten. Right (ours): the angle of p creeps up to 14.04°,
+    for descent as for the minimum over |v| ≤ R, |p| ≤ R (diamonds). Published code, in single precision, leaves that
+    curve at |p| = 18 and stops at 23.
     """
     lines = [(TARGET, "max-margin direction of p", Style(BLACK, "--", ""))]
     draw_joint(tables, left, right, THIRD_3A, lines, (-14.0, 8.0))
@@ -169,19 +170,26 @@ def draw_3a(tables: Tables, left: Axes, right: Axes) -> None:
 THIRD_3B = (0.5, 1.5)
 RELAXED, TIGHT = np.array([1.0, 0.0]), np.array([1.25, 0.25])
 
-FLOOR_3B = """\
-0.9992 at 1,000 steps is the value with the floors of published code (1e-9 for v, 1e-19 for p): they stop v before \
-p, the ratio |v|/|p| falls below 1, and p turns back. Without a floor it is 0.999995."""
+PUBLISHED_3B = """\
+Published code runs in single precision, with floors of 1e-9 for v and 1e-19 for p: from step 200 on p turns back, by \
+rounding alone, and stops at 10.66°, next to the max-margin direction of all three inputs (11.31°), with cos = 0.983 \
+to the relaxed one. In double precision it stops at 2.25°, because the floor stops v before p and the ratio |v|/|p| \
+falls below 1. Without a floor cos to the relaxed direction is 0.999995."""
+KNOWN_3B = {
+    "angle of p, degrees": ("10.7", "2.25"),
+    "cos(p, relaxed)": ("0.983", "0.9992"),
+    "cos(p, p_mm)": ("0.9999", "0.988"),
+}
 BALLS_3B = [(5.0, 5.0), (10.0, 10.0), (30.0, 30.0), (10.0, 30.0), (100.0, 30.0)]
 ANGLES = ("5.54", "2.76", "0.94", "8.0", "0.00")
 
 
 def compute_3b(small: bool) -> Tables:
-    return tables_of(THIRD_3B, BALLS_3B, small)
+    return tables_of(THIRD_3B, BALLS_3B, "3b", small)
 
 
 def checks_3b(tables: Tables) -> list[Check]:
-    run, floor, path, answer = (tables[name] for name in ("run", "floor", "path", "answer"))
+    run, path, answer = (tables[name] for name in ("run", "path", "answer"))
     rho = np.degrees(np.arctan2(*_solved(1 / 3)))
     bounds = [f"|v| ≤ {r:g}, |p| ≤ {R:g}" for r, R in BALLS_3B]
     return [
@@ -190,11 +198,8 @@ def checks_3b(tables: Tables) -> list[Check]:
         Check("relaxed p, second coordinate", answer["y"][2], 0, 1e-9, OURS),
         Check("p_mm, first coordinate", answer["x"][1], 1.25, 1e-9, OURS),
         Check("p_mm, second coordinate", answer["y"][1], 0.25, 1e-9, OURS),
-        Check.printed("cos(p, relaxed) after 1,000 steps", _cos(run, 1000, RELAXED), "0.999995", OURS, FLOOR_3B),
-        Check.printed("cos(p, relaxed), floors, 200 steps", _cos(floor, 200, RELAXED), "0.9998", OURS),
-        Check.printed("cos(p, relaxed), floors, 1,000 steps", _cos(floor, 1000, RELAXED), "0.9992", OURS, FLOOR_3B),
-        Check.printed("cos(p, p_mm), floors, 200 steps", _cos(floor, 200, TIGHT), "0.984", OURS),
-        Check.printed("cos(p, p_mm), floors, 1,000 steps", _cos(floor, 1000, TIGHT), "0.988", OURS, FLOOR_3B),
+        Check.printed("cos(p, relaxed) after 1,000 steps", _cos(run, 1000, RELAXED), "0.999995", OURS, PUBLISHED_3B),
+        *published_checks(tables["published"], KNOWN_3B, PUBLISHED_3B),
         *(
             Check.printed(f"angle of the minimum over {names}", measured, expected, OURS)
             for names, measured, expected in zip(bounds, path["degrees"], ANGLES, strict=True)
@@ -211,12 +216,12 @@ def _solved(ratio: float) -> tuple[float, float]:
 
 @figure("3b", "An input that is no support vector: the relaxed direction", compute_3b, checks_3b, sheet=Sheet(2, 4.0))
 def draw_3b(tables: Tables, left: Axes, right: Axes) -> None:
-    """As Fig 3(a), with the third star farther up: its label margin is 1.5, it is no support vector, and the
-    paper's relaxed problem asks of it only to win, by any margin. Descent turns p to that relaxed direction (1, 0),
-    not to the max-margin direction of all three inputs (grey). Right (ours): the limit depends on how the bounds
-    grow. With |v| and |p| bounded alike it is the relaxed direction; where |v| is bounded by a third of |p| it lies
-    between the two (cross at R = 30, 8.0°; the leading exponents predict cos θ − 5 sin θ = 1/3, that is 7.6°, in
-    the limit).
+    """As Fig 3(a), with the third star farther up: its label margin is 1.5, it is no support vector, and the paper's
+    relaxed problem asks of it only to win, by any margin. Descent turns p to that relaxed direction (1, 0), not to the
+    max-margin direction of all three inputs (grey); published code in single precision turns back to the latter, by
+    rounding. Right (ours): the limit depends on how the bounds grow. With |v| and |p| bounded alike it is the relaxed
+    direction; where |v| is bounded by a third of |p| it lies between the two (cross at R = 30, 8.0°; the leading
+    exponents predict cos θ − 5 sin θ = 1/3, that is 7.6°, in the limit).
     """
     lines = [
         (0.0, "relaxed direction of p", Style(BLACK, "--", "")),
@@ -238,8 +243,8 @@ EXPECTED = {
 
 
 def compute_3c(small: bool) -> Tables:
-    run = run_of(joint(THIRD_3A), PUBLISHED, 100)
-    return {"run": {name: run[name] for name in ("t", "attention", "probability")}}
+    run = run_of(THIRD_3A)
+    return {"run": {name: run[name][:101] for name in ("t", "attention", "probability")}}
 
 
 def checks_3c(tables: Tables) -> list[Check]:
@@ -256,9 +261,9 @@ def checks_3c(tables: Tables) -> list[Check]:
 
 @figure("3c", "Head and attention together: who leads, who follows", compute_3c, checks_3c, sheet=Sheet(height=3.4))
 def draw_3c(tables: Tables, axes: Axes) -> None:
-    """The run of Fig 3(a): attention on the tokens that will be selected, and the probability of the right labels,
-    both as means over the three inputs. Attention first falls, while the head still points the wrong way, to its
-    minimum after seven steps; then the head leads and the attention follows, and both go to 1.
+    """The run of Fig 3(a): attention on the tokens that will be selected, and the probability of the right labels, both
+    as means over the three inputs. Attention first falls, while the head still points the wrong way, to its minimum
+    after seven steps; then the head leads and the attention follows, and both go to 1.
     """
     run = tables["run"]
     axes.plot(run["t"], run["attention"], **STYLES[0].all, markevery=10, label="attention on the selected tokens")

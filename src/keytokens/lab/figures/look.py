@@ -189,22 +189,27 @@ def cloud(axes: Axes, tokens: Table, column: str, name: str, named: Sequence[tup
 
 
 def _name(axes: Axes, delta: Vector, y: Vector, named: Sequence[tuple[int, str]], rising: bool) -> None:
-    """Names in two columns where the cloud is not, each with a thin line to its point."""
-    if named and not rising:  # room above the cloud
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, high + 0.3 * (high - low))
-    places = {True: ((0.3, 0.2, "left"), (0.55, 0.96, "right")), False: ((0.22, 0.96, "left"), (0.78, 0.96, "right"))}
-    for (x, top, side), arm in zip(places[rising], (-1, 1), strict=True):
-        mine = sorted((one for one in named if delta[one[0]] * arm > 0), key=lambda one: -y[one[0]])
-        for row, (k, text) in enumerate(mine):
+    """Names of both arms in slanted rows outside of the cloud: a line starts where its word does, and meets none."""
+    if not named:
+        return
+    low, high = axes.get_ylim()
+    room = 0.35 * (high - low)
+    axes.set_ylim(low - room * rising, high + room)
+    line: Any = {"arrowstyle": "-", "linewidth": 0.4, "color": GREY, "shrinkA": 0}
+    for arm, side, places in ((-1, "left", (0.03, 0.36)), (1, "right", (0.64, 0.97))):
+        mine = sorted((one for one in named if delta[one[0]] * arm > 0), key=lambda one: delta[one[0]])
+        below = rising and arm < 0
+        for x, (k, text) in zip(np.linspace(*places, len(mine)), mine, strict=True):
             axes.annotate(
                 text,
                 (float(delta[k]), float(y[k])),
-                (x, top - 0.055 * row),
+                (float(x), 0.19 if below else 0.81),
                 textcoords="axes fraction",
                 fontsize=7,
+                rotation=40 if (arm < 0) != below else -40,
+                rotation_mode="anchor",
                 ha=side,
-                va="center",
-                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": GREY},
+                va="top" if below else "bottom",
+                arrowprops={**line, "relpos": (float(arm > 0), float(below))},
                 zorder=6,
             )

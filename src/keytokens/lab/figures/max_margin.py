@@ -87,10 +87,10 @@ def draw_1a(tables: Tables, left: Axes, right: Axes) -> None:
     ray(left, GMM, Style(BLACK, "--", ""), "max-margin direction")
     ray(left, LMM, Style(BLUE, "-.", ""), "that of the second token")
     _walks(left, tables["paths"], STYLES)
-    places = [(9.0, -2.0), (7.0, 2.0), (6.0, -13.0)]
+    places = [(9.0, -2.0), (-8.0, 7.0), (6.0, -13.0)]
     tokens(left, one_bag(0.9).keys.rows, ["score 1", "score 0.9", "score 0.9"], places)
     plane(left, (-3.9, -2.6), (2.9, 7.2))
-    left.legend(loc="lower right")
+    left.legend(loc="upper right", fontsize=7)
     speed(right, tables["distances"], [f"start (0, {number(y)})" for y in STARTS], (100.0, 0.04))
     right.set_ylim(bottom=1e-7)
 

@@ -141,16 +141,15 @@ def norm_grows(how: str) -> Found:
 
 
 @cache
-def head_and_attention(third: tuple[float, float], how: str) -> dict[int, tuple[Vector, Vector]]:
-    """v and p after so many steps."""
-    problem, start, at = joint(third), (np.array([-1.0, 0.0]), np.array([0.0, -1.0])), (7, 199, LAST)
+def head_and_attention(third: tuple[float, float], how: str, steps: int = 1000) -> list[tuple[Vector, Vector]]:
+    """v and p after each number of steps."""
+    problem, start = joint(third), (np.array([-1.0, 0.0]), np.array([0.0, -1.0]))
     if how == EXACT:
-        seen = states(problem, Normalised(0.1), start, LAST)
-        return {t: (seen[t].blocks[0], seen[t].p) for t in at}
+        return [(one.blocks[0], one.p) for one in states(problem, Normalised(0.1), start, steps).values()]
     x = problem.keys.rows.reshape(3, 2, 2)
     plain = PlainProblem(x, values=x, labels=problem.labels)
-    ends = published(plain, start, LAST, 0.1, (1e-9, 1e-19), dtype=how, at=at)
-    return {t: (v.astype(np.float64), p.astype(np.float64)) for t, (v, p) in zip(at, ends, strict=True)}
+    ends = published(plain, start, steps, 0.1, (1e-9, 1e-19), dtype=how, at=range(steps + 1))
+    return [(v.astype(np.float64), p.astype(np.float64)) for v, p in ends]
 
 
 @experiment("3a", SELECTION, {"½|p_mm|²": ("0.94444", STORED)})

@@ -26,10 +26,10 @@ from .tables import last, records
 
 CAPTION = """\
 {title}: words with at least 100 occurrences (of the {vocabulary:,} most frequent ones), by the difference of their \
-posteriors{balanced}. Above: E and p in dimension 64 trained by Adam, v fixed, as in the paper; below: the same \
-model with two scalars a token, as keytokens trains it (no sink). Left: values grow with the difference. Right: \
-attention logits are large at both ends, the U shape of the paper. Names: the strongest words of both arms. \
-Settings are ours."""
+posteriors{balanced}. Known of the paper's figure: values v·E grow with that difference, and attention logits p·E are \
+large at both ends, a U; its theory keeps v fixed. Not known: how its models were trained on texts. Ours: all \
+settings. Above, E and p in dimension 64 trained by Adam, v fixed; below, the same model with two scalars a token, as \
+keytokens trains it (no sink). Names: the strongest words of both arms."""
 SHRUNK = """\
 The scalars are trained with a prior that holds back what few documents say; embeddings are trained freely. This bar \
 was set after the numbers were known: on IMDB and Yelp reviews the scalars miss those of the embeddings."""
@@ -205,10 +205,10 @@ def checks_training(tables: Tables) -> list[Check]:
     sheet=Sheet(2, 3.2),
 )
 def draw_training(tables: Tables, left: Axes, right: Axes) -> None:
-    """The paper follows a vision transformer during training: the soft number of attended patches, 1/|s|², falls,
-    and the norm of the key-query weights grows. The same two curves for our text model on IMDB, step by step (ours;
-    no sink, words only): the soft number of attended words of a review over its length, and the norm of the
-    attention logits.
+    """The paper follows a vision transformer during training: the soft number of attended patches, 1/|s|², falls, and
+    the norm of the key-query weights grows. The same two curves for our text model on IMDB, step by step (ours; no
+    sink, words only): the soft number of attended words of a review over its length, and the norm of the attention
+    logits.
     """
     rows = tables["training"]
     left.plot(rows["step"], rows["soft_share"], **STYLES[0].all, markevery=4)

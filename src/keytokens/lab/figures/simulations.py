@@ -88,7 +88,8 @@ def token_table(eta: float = 200.0, mirrored: bool = False) -> Table:
 def flow_table(norms: Sequence[float]) -> Table:
     """The flow by the norm of p (n = 100, T = 6, 8 important and 20 irrelevant tokens; eta = 200, d = 512).
 
-    `log_time` is log t of the flow in time, `pace` |p| / (|p_*| log t), `excess` log(L - L_*).
+    `missing` is the largest attention of a document beside its important token, `log_time` log t of the flow in time,
+    `pace` |p| / (|p_*| log t), `excess` log(L - L_*).
     """
     rng = np.random.default_rng(0)
     data = planted(rng, 100, 6, 4, 4, 20)
@@ -97,6 +98,9 @@ def flow_table(norms: Sequence[float]) -> Table:
     size = run.solution.norm if run.solution else np.nan
     limit = loss_of_selection(data, step.E @ step.start.v, data.important)
     norm = np.array([state.norm for state in run.states])
+    counts = run.problem.counts
+    chosen = counts.indices == np.repeat(data.important, np.diff(counts.indptr))
+    readings = [state.reading for state in run.states]
     log_time = np.interp(norm, run.path["norm"], run.path["log_time"])
     away = np.array([run.misalignment(k) for k in range(len(norm))])
     return table(
@@ -104,10 +108,10 @@ def flow_table(norms: Sequence[float]) -> Table:
         cosine=1 - away,
         misalignment=away,
         margin_ratio=[run.margin_ratio(k) for k in range(len(norm))],
-        attention=[run.attention_on(data.important, k) for k in range(len(norm))],
-        loss=[state.reading.value for state in run.states],
+        missing=[one.bags.sum(np.where(chosen, 0.0, one.attention)).max() for one in readings],
+        loss=[one.value for one in readings],
         limit=limit,
-        excess=[state.reading.excess(state.reading.selected).log for state in run.states],
+        excess=[one.excess(one.selected).log for one in readings],
         log_time=log_time,
         pace=norm / (size * log_time),
     )
