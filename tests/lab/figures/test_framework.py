@@ -151,6 +151,17 @@ def test_names_and_captions():
     assert [figure.name for figure in figures(["3c", "1a", "3c"])] == ["3c", "1a"]
 
 
+def test_the_order_does_not_depend_on_what_is_imported_first():
+    order = "; print(*(one.name for one in figures()))"
+    last = "from keytokens.lab.figures import figures, real_texts, mirrors, joint" + order
+    told = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for code in ("from keytokens.lab.figures import figures" + order, last)
+    ]
+    assert told[0] == told[1]
+    assert told[0].startswith("1a 1b 1c")
+
+
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(InputError, match=r"figure: `NAME` must be one of 1a, 1b, .*; saw '2z'"):
         figures(["1a", "2z"])

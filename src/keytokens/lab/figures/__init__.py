@@ -40,11 +40,17 @@ def figures(names: Sequence[str] = ()) -> list[Figure]:
     """The figures with these names, each once and in the order given; all of them without names."""
     for family in FAMILIES:
         import_module(f".{family}", __package__)
-    every = {one.name: one for one in REGISTRY}
+    every = {one.name: one for one in sorted(REGISTRY, key=_family)}  # whichever was imported first
     for name in names:
         if name not in every:
             raise refusal("figure", "NAME", f"be one of {', '.join(every)}", name)
-    return [every[name] for name in dict.fromkeys(names)] if names else list(REGISTRY)
+    return [every[name] for name in dict.fromkeys(names)] if names else list(every.values())
+
+
+def _family(one: Figure) -> int:
+    """The place of the module that draws it."""
+    module = one.draw.__module__.rpartition(".")[2]
+    return FAMILIES.index(module) if module in FAMILIES else len(FAMILIES)
 
 
 @dataclass(frozen=True, eq=False)
