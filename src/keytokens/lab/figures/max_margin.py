@@ -112,7 +112,7 @@ def compute_1b(small: bool) -> Tables:
     found = local_optimum(problem.keys, problem.scores, [1])
     tied = local_optimum(one_bag(0.9).keys, one_bag(0.9).scores, [1])
     limits = [LMM if local else GMM for local in LOCAL_1B]
-    runs, begin = Trials.repeated(problem, 6), np.array(starts)
+    runs, begin = Stack.repeated(problem, 6), np.array(starts)
     plain = runs.descend(2_000 if small else 20_000, 1.0, start=begin, plain=True)
     return {
         "paths": walks(problem, Normalised(0.1), starts, 200),
@@ -183,7 +183,7 @@ def compute_1c(small: bool) -> Tables:
     p = solution.p
     wide = np.column_stack([problem.keys.rows, problem.scores])
     p_wide = solve(MarginProblem.from_selection(problem.keys.with_rows(wide), [0, 0, 0])).p
-    runs, begin = Trials.repeated(problem, 6), np.array(starts)
+    runs, begin = Stack.repeated(problem, 6), np.array(starts)
     plain = runs.descend(1000, 1.0, start=begin, plain=True)
     at = sorted({*log_spaced(1000 if small else 10_000, 12)[1:].tolist(), 200})
     return {

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...model.ragged import Bags, Vector
-from ..problems.cross_attention import CrossProblem
-from ..problems.selection_loss import scores_of
+from ..problems.problem import Problem
+from ..problems.scores import scores_of
 
 
 class Normals:
@@ -64,12 +64,12 @@ def _pairs(x: Any) -> Any:
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-def sphere_problem(seed: int, n: int, T: int, d: int) -> CrossProblem:
+def sphere_problem(seed: int, n: int, T: int, d: int) -> Problem:
     """Head, labels, tokens and queries of one problem of the repository on support vector machines."""
     draw = Normals(seed)
     v, labels = draw.units(d), np.where(draw(n) > 0, 1.0, -1.0)
     values, queries = Bags.of(draw.units(n, T, d).astype(np.float64)), draw.units(n, d).astype(np.float64)
-    return CrossProblem(values, queries, scores_of(labels, values, v.astype(np.float64)))
+    return Problem.cross(values, queries, scores_of(labels, values, v.astype(np.float64)))
 
 
 def head_problem(seed: int, n: int, T: int, d: int) -> tuple[Vector, ...]:

@@ -31,13 +31,13 @@ from ..claims.instances import (
     two_scores,
 )
 from ..descent.published import PlainProblem, published
+from ..descent.stack import Stack, on_span, softmax_first
 from ..descent.steps import Normalised
-from ..problems.cross_attention import CrossProblem
+from ..endings import Endings
 from ..problems.geometry import angle, misalignment
-from ..problems.key_query import EPSILON
+from ..problems.logits import EPSILON
 from ..problems.losses import Correlation, Logistic
-from ..problems.selection_loss import SelectionProblem
-from ..problems.trials import HeadTrials, Trials, cross_trials, descend_factors, on_span, softmax_first
+from ..problems.problem import Problem
 from ..svm.matrix import attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.problem import MarginProblem
@@ -54,7 +54,7 @@ LAST = 999
 
 
 def follow(
-    trials: Trials, start: Any, at: Sequence[int], floor: float, how: str, eta: float = 0.1, plain: bool = False
+    trials: Stack, start: Any, at: Sequence[int], floor: float, how: str, eta: float = 0.1, plain: bool = False
 ) -> list[Vector]:
     """Where descent on p is after so many steps, (m, d) each."""
     start = np.broadcast_to(np.asarray(start, np.float64), (len(trials), trials.keys.shape[-1]))
@@ -67,16 +67,16 @@ def follow(
     return list(trials.path(at, eta, start))
 
 
-def half_square(problem: SelectionProblem, keys: Bags | None = None) -> float:
+def half_square(problem: Problem, keys: Bags | None = None) -> float:
     """½|p_mm|² of the first token of each bag."""
     found = solve(MarginProblem.from_selection(keys or problem.keys, [0] * len(problem.keys)))
     return float(found.p @ found.p / 2)
 
 
-def from_six(problem: SelectionProblem, across: bool, targets: Sequence[Vector], floor: float, how: str) -> Found:
+def from_six(problem: Problem, across: bool, targets: Sequence[Vector], floor: float, how: str) -> Found:
     """Six starts on an axis: where the first and the last end, and how far all are from the exact paths at step 100."""
     starts = np.array([[x, 0.0] if across else [0.0, x] for x in STARTS])
-    early, late = follow(Trials.repeated(problem, 6), starts, (100, LAST), floor, how)
+    early, late = follow(Stack.repeated(problem, 6), starts, (100, LAST), floor, how)
     found = {}
     for k in (0, 5):
         name = f"({STARTS[k]:g}, 0)" if across else f"(0, {STARTS[k]:g})"
@@ -84,7 +84,7 @@ def from_six(problem: SelectionProblem, across: bool, targets: Sequence[Vector],
         found[f"cos(p, its limit), start {name}"] = cosine(late[k], targets[k])
     if how == EXACT:
         return found
-    exact = follow(Trials.repeated(problem, 6), starts, (100,), 0, EXACT)[0]
+    exact = follow(Stack.repeated(problem, 6), starts, (100,), 0, EXACT)[0]
     return {**found, "farthest from the exact paths at step 100": float(np.abs(early - exact).max())}
 
 
@@ -115,7 +115,7 @@ def three_inputs(how: str) -> Found:
 
 
 def _from_zero(how: str, plain: bool, at: Sequence[int]) -> list[Vector]:
-    return follow(Trials.of([three_bags()]), np.zeros(2), at, 1e-12, how, 1.0 if plain else 0.1, plain)
+    return follow(Stack.of([three_bags()]), np.zeros(2), at, 1e-12, how, 1.0 if plain else 0.1, plain)
 
 
 @experiment(
@@ -191,7 +191,7 @@ def leads_and_follows(how: str) -> Found:
 def two_losses(how: str) -> Found:
     found = {}
     for name, loss, scores in (("−x", Correlation(), (10, 100)), ("logistic", Logistic(), (10, 100))):
-        trials = Trials.of(two_scores(float(C), loss) for C in scores)
+        trials = Stack.of(two_scores(float(C), loss) for C in scores)
         path = np.array(follow(trials, np.zeros(2), range(LAST + 1), 1e-9, how))
         early = int(np.argmax(path[:, 0, 0] >= 12))
         found[f"p₂ at p₁ = 12, {name}, C = 10"] = float(path[early, 0, 1])
@@ -207,7 +207,7 @@ def vision(how: str) -> Found:
 @experiment("8", SELECTION, {"limits of two inputs": ("2", TEXT)}, "no coordinates are published; these are ours.")
 def limits(how: str) -> Found:
     starts = np.array([(0, 0), (0, 2), (-1, 0), (2, 0), (5, 0)], np.float64)
-    p = follow(Trials.repeated(two_limits(), 5), starts, (LAST,), 1e-9, how)[0]
+    p = follow(Stack.repeated(two_limits(), 5), starts, (LAST,), 1e-9, how)[0]
     return {"limits of two inputs": len({cosine(one, [1.0, 3.0]) > cosine(one, LMM) for one in p})}
 
 
@@ -221,8 +221,8 @@ def _spheres(how: str, floor: float) -> tuple[Vector, Vector, Vector]:
     for d in SIZES:
         drawn = [spheres(seed, d) for seed in range(TRIALS)]
         # exact descent stays in the span of the keys; rounding does not
-        trials = Trials.of(map(on_span, drawn) if how == EXACT else drawn)
-        ends = trials.judged(follow(trials, np.zeros(trials.keys.shape[-1]), (1000,), floor, how, 1.0)[0])
+        trials = Stack.of(map(on_span, drawn) if how == EXACT else drawn)
+        ends = Endings.of(trials, follow(trials, np.zeros(trials.keys.shape[-1]), (1000,), floor, how, 1.0)[0])
         kept = ends.saturated
         parts.append(np.stack([np.full(kept.sum(), d), ends.gap[kept], ends.distance[kept]]))
     d, gap, away = np.concatenate(parts, axis=1)
@@ -261,16 +261,16 @@ def random_gaps(how: str) -> Found:
 
 
 def matrix_ends(
-    problems: Sequence[CrossProblem], W: Vector, K: Vector, Q: Vector, at: Sequence[int], how: str
+    problems: Sequence[Problem], W: Vector, K: Vector, Q: Vector, at: Sequence[int], how: str
 ) -> tuple[list[Vector], list[Vector]]:
     """W and K Q' after so many steps, (m, d e) each."""
-    trials = cross_trials(problems)
+    trials = Stack.of(problems)
     m = len(trials)
     whole = follow(trials, W.reshape(m, -1), at, EPSILON, how)
     if how == EXACT:
         factors, done = [], 0
         for t in at:
-            (K, Q), done = descend_factors(trials, t - done, 0.1, K, Q), t
+            (K, Q), done = trials.descend_factors(t - done, 0.1, K, Q), t
             factors.append((K @ Q.transpose(0, 2, 1)).reshape(m, -1))
         return whole, factors
     n = len(problems[0].values)
@@ -313,7 +313,7 @@ def local_optima(how: str) -> Found:
     W, K, Q = np.stack(drawn, axis=1)
     at = (100, 200, 1000, 2000)
     paths = dict(zip(("W", "(K, Q)"), matrix_ends(problems, W, K, Q, at, how), strict=True))
-    trials = cross_trials(problems)
+    trials = Stack.of(problems)
     found: dict[str, float] = {}
     for name, path in paths.items():
         attention = [softmax_first(trials.logits(p)).max(axis=0).mean() for p in path]
@@ -325,7 +325,7 @@ def local_optima(how: str) -> Found:
     return found
 
 
-def _cosines(problem: CrossProblem, p: Vector, selection: Any) -> list[float]:
+def _cosines(problem: Problem, p: Vector, selection: Any) -> list[float]:
     margins = matrix_problem(problem.values, problem.queries, selection)
     short = solve_matrix(margins)
     return [cosine(p, target.W) for target in (short, solve_nuclear(margins, short))]
@@ -366,7 +366,7 @@ def several_tokens(how: str) -> Found:
     drawn = [one for one in (head_problem(seed, 3, 4, 4) for seed in range(1, 251)) if (one[2] < 0).any()]
     V, x, labels, z = (np.stack(part) for part in zip(*drawn, strict=True))
     W = np.stack([linear_start(np.random.default_rng([4, k]), 4, 4) for k in range(len(drawn))])
-    trials = HeadTrials.stacked(x, z, labels, V, Logistic())
+    trials = Stack.under_relu(x, z, labels, V, Logistic())
     if how == EXACT:
         p = trials.descend(2001, 0.1, start=W.reshape(len(W), -1))
     else:
