@@ -58,15 +58,6 @@ def test_targets_are_of_what_a_run_selects():
     assert away[1, 2] == pytest.approx(divergence(targets[1][2].p, W[1], 2.0))
 
 
-def test_many_problems_at_once_are_each_by_itself():
-    tables = made("rates").tables
-    sample, courses = tables["problems"], tables["courses"]
-    for rule, t in (("plain", 100), ("normalised", 1000), ("decaying", 1000), ("polyak", 100)):
-        one = sample["one_minus_cos"][(sample["rule"] == rule) & (sample["seed"] == 0) & (sample["t"] == t)]
-        other = courses["one_minus_cos"][(courses["rule"] == rule) & (courses["t"] == t)]
-        assert_allclose(one, other, rtol=1e-4)
-
-
 def test_the_published_size_is_offered_where_a_sample_is_drawn(monkeypatch):
     figure = figures(["mirror-norms"])[0]
     asked = []
@@ -76,8 +67,6 @@ def test_the_published_size_is_offered_where_a_sample_is_drawn(monkeypatch):
     figure.full()
     assert [sum(runs.values()) for runs, _ in asked] == [100, 300]
     assert asked[1][1] == {1.75: 1500, 2.0: 2000, 3.0: 20_000}
-    monkeypatch.setattr(
-        "keytokens.lab.figures.mirrors._tables_rates", lambda steps, problems: asked.append((steps, problems))
-    )
+    monkeypatch.setattr("keytokens.lab.figures.mirrors._tables_rates", lambda steps: asked.append(steps))
     figures(["rates"])[0].full()
-    assert asked[-1] == (30_000, 20)
+    assert asked[-1] == 30_000

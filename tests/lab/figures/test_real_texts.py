@@ -19,7 +19,6 @@ def test_on_reviews(imdb):
     assert numbers["E_p_size"] > 0.3
     assert abs(numbers["E_p_delta"]) < 0.25
     assert numbers["E_p_bend"] > 0
-    assert (tables["selected"]["selected"] < tables["selected"]["words"]).all()
 
 
 def test_attention_sharpens(imdb):

@@ -1,7 +1,6 @@
 """The tables that figures draw, at a smaller size: what must come out of each of them."""
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from keytokens.lab.figures import simulations as simulation
@@ -28,46 +27,10 @@ def test_tokens():
     assert_allclose(table["alpha"], table["frequency"] * table["delta"], atol=1e-15)
 
 
-def test_closed_form():
-    table = simulation.closed_form_table()
-    wide = table["d"] > 1000
-    for name in ("margin", "important", "irrelevant"):
-        assert_allclose(table[name][wide], table[f"{name}_form"][wide], atol=0.02)
-    assert_allclose(table["margin_form"][:4], np.sqrt(1 / table["K"] + 1 / table["M"])[:4])
-    assert_allclose(table["along_v"][1:4], 0, atol=0.02)
-    assert_allclose(table["along_v"][4:], table["along_v_form"][4:], atol=0.03)
-    assert (table["along_v"][4:] < -0.3).all()
-
-
-def test_barrier():
-    table = simulation.barrier_table(1, (0.5, 1.2), (4.0, np.nan))
-    below = table["loss"] < table["barrier"]
-    assert below.tolist() == [False, False, False, True]
-    assert (table["selected"][below] == 1).all()
-    assert (table["selected"][[0, 2]] < 1).all()  # above it, from 4 v
-
-
-def test_alternatives():
-    """From p = 0 and from 4 v."""
-    ends = made("selection").tables["ends"]
-    assert ends["selected"].tolist() == [1, 0.5]
-    assert ends["loss"][0] == pytest.approx(ends["best"][0])
-    assert ends["loss"][1] == pytest.approx(ends["alternative"][1], abs=0.01)
-    assert ends["best"][0] == pytest.approx(0.127, abs=0.003)
-
-
 def test_basins():
     basin = made("selection").tables["basin"]
     assert basin["selected"][basin["eta"] == 100].tolist() == [1, 0.5]
     assert set(basin) == {"eta", "c", "selected", "loss"}
-
-
-def test_robustness():
-    table = simulation.robustness_table(seeds=1)
-    assert len(table["eta"]) == 6
-    assert (table["least_cosine"] > 0.995).all()
-    assert (table["mean_selected"] >= table["least_selected"]).all()
-    assert (table["mean_selected"][table["eta"] > 100] == 1).all()
 
 
 def test_dimensions():

@@ -18,8 +18,8 @@ from ...text.ngrams import Limits, build
 from ...text.spill import Threads
 from ...training.fit import TrainingSet, fit_scalars
 from ..claims.embeddings.data import Documents
-from ..claims.embeddings.stages import Step, attention
-from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
+from ..claims.embeddings.stages import Step
+from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
 from .look import STYLES, Axes, cloud
 from .simulations import accuracy, review_start, spearman, train_embeddings
 from .tables import last, records
@@ -97,23 +97,7 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
     return {
         "tokens": table(token=kept, delta=delta, frequency=data.frequency(weights)[frequent], **columns),
         "numbers": table(**numbers),
-        "selected": _selected(data, names, E @ p),
     }
-
-
-def _selected(data: Documents, names: Sequence[str], logits: Vector) -> Table:
-    """Of a few documents: the fewest words that hold half of the attention."""
-    Q = attention(data, logits)
-    rows = []
-    for i in range(SHOWN):
-        row = Q[i]
-        order = np.argsort(-row.data, kind="stable")
-        some = order[: int(np.searchsorted(np.cumsum(row.data[order]), 0.5)) + 1]
-        words = " ".join(names[s] for s in row.indices[some].tolist())
-        rows.append(
-            {"document": i, "label": int(data.labels[i]), "words": row.nnz, "selected": len(some), "names": words}
-        )
-    return records(rows)
 
 
 def _draw(tables: Tables, *panels: Axes) -> None:

@@ -18,20 +18,14 @@ from ...model.losses import Logistic
 from ...model.ragged import Vector
 from ..claims.embeddings.data import (
     Documents,
-    Planted,
-    alternative_loss,
-    barrier,
     closed_form,
     loss_of_selection,
     planted,
-    sufficient_step,
 )
-from ..claims.embeddings.stages import Run, Start, Step, attention, gaussian_start, loss, second_stage
+from ..claims.embeddings.stages import Start, Step, attention, gaussian_start, second_stage
 from ..problems.embeddings import pull_back
-from ..svm.problem import MarginProblem
-from ..svm.solver import solve
 from .figure import Table, Tables, table
-from .tables import records, sweep
+from .tables import sweep
 
 # Stage 1 -------------------------------------------------------------------------------------------------------------
 
@@ -117,146 +111,25 @@ def flow_table(norms: Sequence[float]) -> Table:
     )
 
 
-def closed_form_table() -> Table:
-    """p_* of the solver beside its closed form for orthonormal embeddings: balanced sets, then three unbalanced ones.
-
-    `important` and `irrelevant` are mean logits p_*'E_s; `along_v` is p_*'v.
-    """
-    sizes = [(4, 4, 20, 512), (4, 4, 20, 16384), (2, 2, 12, 16384), (10, 10, 40, 32768)]
-    balanced = [_closed_form_row(seed, 400, 200, 6, *size) for seed, size in enumerate(sizes)]
-    unbalanced = [_closed_form_row(seed, 320, 240, 8, 4, 4, 20, 16384) for seed in (10, 11, 12)]
-    return records([*balanced, *unbalanced])
-
-
-def _closed_form_row(
-    seed: int, n: int, above: int, T: int, positives: int, negatives: int, others: int, d: int
-) -> dict[str, float]:
-    rng = np.random.default_rng(seed)
-    data = planted(rng, n, T, positives, negatives, others, mirrored=2 * above == n, n_positive=above)
-    step = Step(data, gaussian_start(rng, data.V, d), 100.0)
-    form, important = closed_form(data, step.start.E, step.start.v, 100.0), data.kinds != 0
-    basis = np.linalg.qr(step.E.T)[0].T  # of the row space, where p_* lies
-    solution = solve(MarginProblem.from_vocabulary(step.E @ basis.T, data.counts, data.important))
-    logits = step.E @ basis.T @ solution.p
-    return {
-        "K": positives + negatives,
-        "M": others,
-        "d": d,
-        "n": n,
-        "n_positive": above,
-        "cooccur": float(data.cooccurs),
-        "margin": solution.margin,
-        "margin_form": form.margin,
-        "important": float(logits[important].mean()),
-        "important_form": float(form.logits[important].mean()),
-        "irrelevant": float(logits[~important].mean()),
-        "irrelevant_form": float(form.logits[~important].mean()),
-        "along_v": float(solution.p @ basis @ step.start.v),
-        "along_v_form": form.along_v,
-    }
-
-
-# Selection: where it is guaranteed, where it fails -------------------------------------------------------------------
-
-
-def barrier_table(
-    seeds: int = 3, factors: Sequence[float] = (0.1, 0.5, 1.2), starts: Sequence[float] = (0.0, 0.5, 4.0, np.nan)
-) -> Table:
-    """Runs above and below the loss barrier (n = 12, T = 3, 3 + 1 important and 4 irrelevant tokens, d = 4096).
-
-    The steps are multiples of the sufficient one, the starts c v, or a Gaussian p where c is nan. No run that starts
-    below the barrier may miss a token.
-    """
-    return sweep(_barrier_row, seed=range(seeds), factor=factors, c=starts)
-
-
-def _barrier_row(seed: int, factor: float, c: float) -> dict[str, float]:
-    rng = np.random.default_rng(seed)
-    data = planted(rng, 12, 3, 3, 1, 4, mirrored=True)
-    eta = factor * sufficient_step(data)
-    step = Step(data, gaussian_start(rng, data.V, 4096), eta)
-    p = step.start.p if np.isnan(c) else c * step.start.v
-    run = second_stage(step, [100.0, 1000.0], p, tolerance=1e-7, growth=20.0)
-    return {
-        "seed": seed,
-        "eta": eta,
-        "c": c,
-        "loss": loss(data, step.E, p, step.start.v),
-        "barrier": barrier(data, step.b),
-        "selected": run.leading(data.important),
-        "norm": run.norm,
-    }
-
-
-# positive tokens, negative tokens, eta, c
-ALTERNATIVES = (
-    *((5, 1, 100.0, c) for c in (0.0, 0.5, 4.0)),
-    *((5, 1, 400.0, c) for c in (0.0, 0.5, 4.0)),
-    *((5, 1, 2200.0, c) for c in (0.0, 0.5)),
-    (3, 3, 100.0, 4.0),
-)
-
-
-def alternative_table(cases: Sequence[tuple[int, int, float, float]] = ALTERNATIVES, d: int = 8192) -> Table:
-    """Where the flow ends from p = c v (n = 20, T = 4, 8 irrelevant tokens, mirrored); the step is from another p."""
-    return records(_alternative_row(*case, d) for case in cases)
-
-
-def _alternative_row(positives: int, negatives: int, eta: float, c: float, d: int) -> dict[str, float]:
-    rng = np.random.default_rng(0)
-    data = planted(rng, 20, 4, positives, negatives, 8, mirrored=True)
-    step = Step(data, gaussian_start(rng, data.V, d), eta)
-    run = second_stage(step, [20.0, 100.0], c * step.start.v)
-    return {
-        "positives": positives,
-        "negatives": negatives,
-        "eta": eta,
-        "c": c,
-        "selected": run.leading(data.important),
-        "norm": run.norm,
-        "loss": run.loss,
-        "best": loss_of_selection(data, step.b, data.important),
-        "alternative": alternative_loss(data, step.b),
-    }
+# Selection: where it fails --------------------------------------------------------------------------------------------
 
 
 def basin_table(
     etas: Sequence[float] = (25, 50, 100, 200, 400, 800), cs: Sequence[float] = (0, 0.25, 0.5, 1, 2, 4)
 ) -> Table:
-    """The fraction of documents that select their token, over a grid of step sizes and starts c v: (5, 1) tokens."""
-    table = alternative_table([(5, 1, eta, c) for eta in etas for c in cs], 2048)
-    return {name: table[name] for name in ("eta", "c", "selected", "loss")}
+    """The fraction of documents that select their token, from p = c v after a step of eta.
+
+    n = 20, T = 4, 5 positive, 1 negative and 8 irrelevant tokens, mirrored; d = 2048.
+    """
+    return sweep(_basin_row, eta=etas, c=cs)
 
 
-def robustness_table(seeds: int = 6) -> Table:
-    """Selection from a Gaussian p, irrelevant tokens sampled: mean and least fraction, least cosine at |p| = 400."""
-    shapes = [(100, 6, 4, 20, 512), (200, 10, 5, 50, 1024)]
-    return sweep(_robustness_row, shape=shapes, eta=(20.0, 200.0, 1000.0), seeds=[seeds])
-
-
-def _robustness_row(shape: tuple[int, int, int, int, int], eta: float, seeds: int) -> dict[str, float]:
-    n, T, half, others, d = shape
-    runs = [_planted_run(*shape, eta, seed) for seed in range(seeds)]
-    selected = [run.leading(data.important) for data, run in runs]
-    own = [1 - run.misalignment() for _, run in runs]
-    return {
-        "n": n,
-        "T": T,
-        "K": 2 * half,
-        "M": others,
-        "d": d,
-        "eta": eta,
-        "mean_selected": float(np.mean(selected)),
-        "least_selected": min(selected),
-        "least_cosine": min(own),
-    }
-
-
-def _planted_run(n: int, T: int, half: int, others: int, d: int, eta: float, seed: int) -> tuple[Planted, Run]:
-    rng = np.random.default_rng([seed, d])
-    data = planted(rng, n, T, half, half, others)
-    step = Step(data, gaussian_start(rng, data.V, d), eta)
-    return data, second_stage(step, [40.0, 400.0], tolerance=1e-6, growth=20.0, most_evaluations=3000)
+def _basin_row(eta: float, c: float) -> dict[str, float]:
+    rng = np.random.default_rng(0)
+    data = planted(rng, 20, 4, 5, 1, 8, mirrored=True)
+    step = Step(data, gaussian_start(rng, data.V, 2048), eta)
+    run = second_stage(step, [20.0, 100.0], c * step.start.v)
+    return {"eta": eta, "c": c, "selected": run.leading(data.important), "loss": run.loss}
 
 
 def dimension_table(dims: Sequence[int] = (4, 8, 16, 24, 28, 30, 32, 64, 128), seeds: int = 4) -> Table:
@@ -269,12 +142,15 @@ def dimension_table(dims: Sequence[int] = (4, 8, 16, 24, 28, 30, 32, 64, 128), s
 
 
 def _dimension_row(d: int, seeds: int) -> dict[str, float]:
-    runs = [_planted_run(100, 6, 4, 20, d, 50.0, seed) for seed in range(seeds)]
-    return {
-        "d": d,
-        "selected": float(np.mean([run.leading(data.important) for data, run in runs])),
-        "separable": float(np.mean([run.separates(data.important) for data, run in runs])),
-    }
+    found = []
+    for seed in range(seeds):
+        rng = np.random.default_rng([seed, d])
+        data = planted(rng, 100, 6, 4, 4, 20)
+        step = Step(data, gaussian_start(rng, data.V, d), 50.0)
+        run = second_stage(step, [40.0, 400.0], tolerance=1e-6, growth=20.0, most_evaluations=3000)
+        found.append((run.leading(data.important), run.separates(data.important)))
+    selected, separable = np.mean(found, axis=0).tolist()
+    return {"d": d, "selected": selected, "separable": separable}
 
 
 # A vocabulary like that of reviews, all trained ----------------------------------------------------------------------
