@@ -2,55 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ...base.errors import NotSeparable
-from ...model.ragged import Index, Vector
+from ...model.ragged import Bags, Index, Vector
 from ..claims.instances import cross_spheres, linear_start, sphere_ends
-from ..claims.matrices.training import Ended, ended_runs
+from ..descent.published import PlainProblem, published
 from ..descent.stack import Stack, softmax_first
 from ..endings import Endings
 from ..problems.geometry import misalignment
+from ..problems.logits import EPSILON
+from ..problems.losses import Logistic
 from ..problems.problem import Problem
-from ..svm.matrix import matrix_problem, solve_matrix
+from ..svm.matrix import attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.solution import NotSolved, Solution
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import BLUE, GREEN, ORANGE, STYLES, Axes
-from .tables import WIDE, difference, groupby, stacked, standard_error, summarised, where
+from .notebook_data import head_problem, sphere_problem
+from .notebooks import EXACT
+from .tables import WIDE, difference, groupby, records, stacked, standard_error, summarised, where
 
 Target = tuple[Vector, Vector, float, int, int]
 
 
-def trained(count: int, n: int, T: int, d: int, eta: float, at: Sequence[int]) -> tuple[Table, Table]:
-    """Every run at every step, W and K Q' one below the other; and one row a run about its end.
-
-    W, K and Q begin where linear layers do by default.
-    """
-    problems = [cross_spheres(np.random.default_rng([0, seed]), n, T, d) for seed in range(count)]
+def matrix_ends(
+    problems: Sequence[Problem], W: Vector, K: Vector, Q: Vector, at: Sequence[int], how: str
+) -> list[list[Vector]]:
+    """W and K Q' after so many steps, (m, d e) each; plain arithmetic has the published floor and penalty."""
     trials = Stack.of(problems)
-    starts = [linear_start(np.random.default_rng([1, seed]), 3 * d, d).reshape(3, d, d) for seed in range(count)]
+    m, n = len(trials), len(problems[0].keys)
+    if how == EXACT:
+        factors, done = list[Vector](), 0
+        for t in at:
+            (K, Q), done = trials.descend_factors(t - done, 0.1, K, Q), t
+            factors.append((K @ Q.transpose(0, 2, 1)).reshape(m, -1))
+        return [list(trials.path(at, 0.1, W.reshape(m, -1))), factors]
+    keys = np.stack([one.values.rows.reshape(n, -1, one.values.dim) for one in problems])
+    plain = PlainProblem(keys, trials.scores, queries=np.stack([one.queries for one in problems]))
+    whole = published(plain, [W], max(at), 0.1, EPSILON, dtype=how, at=at)
+    both = published(replace(plain, penalty=EPSILON), [K, Q], max(at), 0.1, EPSILON, dtype=how, at=at)
+    products = [np.matmul(K.astype(np.float64), Q.astype(np.float64).transpose(0, 2, 1)) for K, Q in both]
+    return [[x.astype(np.float64).reshape(m, -1) for x in path] for path in ([W for (W,) in whole], products)]
+
+
+def trained(count: int, at: Sequence[int], how: str = EXACT) -> tuple[Table, Table]:
+    """The published random problems: every run at every step, W and K Q' one below the other; and a row a run.
+
+    W, K and Q begin where linear layers do by default; which draw of these was published is not known.
+    """
+    problems = [sphere_problem(seed, 6, 8, 10) for seed in range(count)]
+    trials = Stack.of(problems)
+    starts = [linear_start(np.random.default_rng([1, seed]), 30, 10).reshape(3, 10, 10) for seed in range(count)]
     W, K, Q = np.stack(starts, axis=1)
-    matrices = [list(trials.path(at, eta, W.reshape(count, -1))), _of_factors(trials, eta, at, K, Q)]
     parts, ends = [], []
-    for factors, path in enumerate(matrices):
+    for factors, path in enumerate(matrix_ends(problems, W, K, Q, at, how)):
         selection = trials.logits(path[-1]).argmax(axis=0)
         targets = [_targets(*one) for one in zip(problems, selection, strict=True)]
         parts += [_rows(trials, factors, t, p, targets) for t, p in zip(at, path, strict=True)]
         ends.append(_ends(trials, factors, path[-1], targets))
     return stacked(parts), stacked(ends)
-
-
-def _of_factors(trials: Stack, eta: float, at: Sequence[int], K: Vector, Q: Vector) -> list[Vector]:
-    done, path = 0, []
-    for t in at:
-        (K, Q), done = trials.descend_factors(t - done, eta, K, Q), t
-        path.append((K @ Q.transpose(0, 2, 1)).reshape(len(trials), -1))
-    return path
 
 
 def _targets(problem: Problem, selection: Index) -> Target:
@@ -87,7 +104,7 @@ def _ends(trials: Stack, factors: int, p: Vector, targets: Sequence[Target]) -> 
     )
 
 
-READ = "Read off the published picture, to about 0.005; the data are of the same distribution, not the same numbers."
+READ = "Read off the published picture, to about 0.005. The problems are the published ones, the starts are not known."
 AT_LOCAL = (0, 25, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000, 1300, 1600, 2000)
 NAMES_LOCAL = ("W trained", "(K, Q) trained")
 WORDS = {"attention": "mean attention", "to_frobenius": "mean cos to Frobenius", "to_nuclear": "mean cos to nuclear"}
@@ -107,7 +124,7 @@ MEANS = (  # 0 for W, 1 for (K, Q); step, column, expected mean, source
 
 @cache
 def _tables_local(count: int) -> Tables:
-    runs, ends = trained(count, 6, 8, 10, 0.1, AT_LOCAL)
+    runs, ends = trained(count, AT_LOCAL)
     return {"runs": runs, "ends": ends, "means": summarised(runs, ("factors", "t"), _mean_row)}
 
 
@@ -151,12 +168,12 @@ def _mean_local(runs: Table, factors: int, t: int, column: str, expected: float,
     sheet=Sheet(2, 3.7),
 )
 def draw_local(tables: Tables, left: Axes, right: Axes) -> None:
-    """Six inputs of eight tokens in ten dimensions, tokens, queries and head uniform on the sphere, random labels,
-    100 problems; W, K and Q begin as linear layers do, steps of length 0.1 for each. Left: attention on the
-    selected tokens, mean of all inputs. Right: cos to the max-margin matrix of the selected tokens, in the
-    Frobenius norm (circles) and in the nuclear norm (squares). The paper's claim is that W goes to the first and
-    (K, Q) to the second. The curves are means of all runs. The solutions here have rank 6 in the Frobenius norm and
-    about 3 in the nuclear norm.
+    """Six inputs of eight tokens in ten dimensions, tokens, queries and head uniform on the sphere, random labels, the
+    published 100 problems; W, K and Q begin as linear layers do, steps of length 0.1 for each. Left: attention on the
+    selected tokens, mean of all inputs. Right: cos to the max-margin matrix of the selected tokens, in the Frobenius
+    norm (circles) and in the nuclear norm (squares). The paper's claim is that W goes to the first and (K, Q) to the
+    second. The curves are means of all runs. The solutions here have rank 6 in the Frobenius norm and about 3 in the
+    nuclear norm.
     """
     for factors, colour, form in ((0, BLUE, "-o"), (1, ORANGE, "--s")):
         mine, name = where(tables["means"], factors=factors), NAMES_LOCAL[factors]
@@ -177,9 +194,9 @@ zero: there the relative measure counts too few."""
 CONFLICT = """\
 The published picture has nuclear ranks near n (13.9 for n = d = 15). Certified optima have rank 4.7 there. The \
 published code takes the default solver of its modelling package and counts singular values above 1e-7. Our benchmark \
-of the solvers repeats that: rank 14 at 1e-7, but 5 at 1e-3 of the largest, and rows that miss their bound by 1e-6. \
-So the published curve counts a solver's noise. Where a problem cannot be separated, that solver returns nothing, and \
-the published code counts nothing as rank 1."""
+of the solvers repeats that: rank 14 at 1e-7, but 5 at 1e-3 of the largest, and rows that miss their bound by 1e-6. So \
+the published curve counts a solver's noise. Where a problem cannot be separated, that solver returns nothing, and the \
+published code counts nothing as rank 1."""
 
 
 def _by_dimension(
@@ -291,11 +308,11 @@ def _ranks(runs: Table, n: int, d: int) -> list[Check]:
 )
 def draw_rank(tables: Tables, *panels: Axes) -> None:
     """n inputs of T tokens in d dimensions, tokens, queries and head uniform on the sphere, random labels; the best
-    tokens are to be separated. Mean ranks of the max-margin matrices over problems that can be separated: full
-    lines for the Frobenius norm, dashed ones for the nuclear norm. The Frobenius solution has rank min(n, d), less
-    an input now and then whose rows are all slack. Every nuclear solution is certified by a duality gap of at most
-    1e-8; its rank is the same, but for about one problem in a hundred, whether singular values below 1e-7 or below
-    1e-3 of the largest count as zero.
+    tokens are to be separated. Mean ranks of the max-margin matrices over problems that can be separated: full lines
+    for the Frobenius norm, dashed ones for the nuclear norm. The Frobenius solution has rank min(n, d), less an input
+    now and then whose rows are all slack. Every nuclear solution is certified by a duality gap of at most 1e-8; its
+    rank is the same, but for about one problem in a hundred, whether singular values below 1e-7 or below 1e-3 of the
+    largest count as zero.
     """
     _by_dimension(panels, tables["means"], CASES_RANK, {"frobenius": "Frobenius", "nuclear": "nuclear"})
     for panel in panels:
@@ -375,11 +392,11 @@ def _share(found: Table, expected: float, case: str) -> Check:
     sheet=Sheet(2, 4.2),
 )
 def draw_global(tables: Tables, *panels: Axes) -> None:
-    """n inputs of T tokens in d dimensions, tokens, queries and head uniform on the sphere, random labels.
-    Normalised descent on W from 0, 1,200 steps of length 0.2; share of the runs that end saturated on the best
-    tokens of all inputs, and whose max-margin matrix is locally optimal. The follow-up (arXiv:2308.16898) states
-    that more parameters make the problem separable and the landscape benign; it prints no numbers that we have.
-    Steps, length and start are ours.
+    """n inputs of T tokens in d dimensions, tokens, queries and head uniform on the sphere, random labels. Normalised
+    descent on W from 0, 1,200 steps of length 0.2; share of the runs that end saturated on the best tokens of all
+    inputs, and whose max-margin matrix is locally optimal. The follow-up (arXiv:2308.16898) states that more parameters
+    make the problem separable and the landscape benign; it prints no numbers that we have. Steps, length and start are
+    ours.
     """
     shares = tables["shares"]
     percent = {**shares, "best": 100 * shares["best"], "local": 100 * shares["local"]}
@@ -394,9 +411,8 @@ def draw_global(tables: Tables, *panels: Axes) -> None:
 FLOOR = """\
 Read off the published picture. As in the published code 2.2e-16 is added to the length of the gradient, so that runs \
 end at |W| of about 60. That matters here: an input that rests on a flat piece of the head, all units off, pulls no \
-more, and without the floor the other inputs go on to |W| = 200 and decide its attention too. So in a sample of ours \
-for d = 4 the mean is 0.13 without the floor, 0.04 with it. A few runs make most of a mean: with less than 500 of \
-them up to twice is let pass."""
+more, and without the floor the other inputs go on to |W| = 200 and decide its attention too: for d = 4 the mean is \
+then 0.11, not 0.05. A few runs make most of a mean: with less than 500 of them up to twice is let pass."""
 IDENTITY = "No matter of luck: the finite part is the projection of W on the rows that tie the kept tokens."
 DIMENSIONS_SEVERAL = (4, 6, 8, 10)
 AT_SEVERAL = (10, 50, 100, 200, 400, 700, 1000, 1500, 2001)
@@ -414,33 +430,61 @@ PUBLISHED = {
 
 @cache
 def _tables_several(wanted: int, most: int) -> Tables:
-    """The first `wanted` runs that have decided, of at most `most`, for each d."""
-    runs = {d: _kept(d, wanted, most) for d in DIMENSIONS_SEVERAL}
+    """The first `wanted` runs that have decided, of at most `most`, for each d; in plain arithmetic, as published."""
+    found = {d: _kept(d, wanted, most) for d in DIMENSIONS_SEVERAL}
+    runs = stacked(kept for kept, _ in found.values())
     return {
-        "runs": stacked(_rows_several(d, kept) for d, (kept, _) in runs.items()),
-        "drawn": table(
-            d=list(runs), kept=[len(kept) for kept, _ in runs.values()], drawn=[drawn for _, drawn in runs.values()]
-        ),
-        "way": table(
-            t=AT_SEVERAL,
-            **{name: np.mean([getattr(one, name) for one in runs[4][0]], axis=0) for name in NAMES_SEVERAL},
-        ),
+        "runs": where(runs, t=AT_SEVERAL[-1]),
+        "drawn": table(d=list(found), drawn=[drawn for _, drawn in found.values()]),
+        "way": summarised(where(runs, d=4), ["t"], lambda some: {name: some[name].mean() for name in NAMES_SEVERAL}),
     }
 
 
-def _kept(d: int, wanted: int, most: int) -> tuple[list[Ended], int]:
-    kept: list[Ended] = []
+def _kept(d: int, wanted: int, most: int) -> tuple[Table, int]:
+    parts = list[Table]()
     for begin in range(0, most, BLOCK):
-        kept += ended_runs(range(begin, min(begin + BLOCK, most)), 3, 4, d, 0.1, AT_SEVERAL)
-        if len(kept) >= wanted:
-            return kept[:wanted], kept[wanted - 1].seed + 1
-    return kept, most
+        parts.append(kept_runs(d, range(begin + 1, min(begin + BLOCK, most) + 1), AT_SEVERAL))
+        seeds = np.unique(np.concatenate([part["seed"] for part in parts]))
+        if len(seeds) >= wanted:
+            runs = stacked(parts)
+            few = runs["seed"] <= seeds[wanted - 1]
+            return {name: column[few] for name, column in runs.items()}, int(seeds[wanted - 1])
+    return stacked(parts), most
 
 
-def _rows_several(d: int, kept: list[Ended]) -> Table:
-    columns = {name: np.array([getattr(one, name)[-1] for one in kept], np.float64) for name in NAMES_SEVERAL}
-    seeds, tokens = (np.array([getattr(one, name) for one in kept], np.intp) for name in ("seed", "tokens"))
-    return table(d=d, seed=seeds, tokens=tokens, **columns)
+def kept_runs(d: int, seeds: Iterable[int], at: Sequence[int], how: str = "float64") -> Table:
+    """1 - cos of W to three predictions, at every step, of the published problems whose runs have decided."""
+    drawn = {seed: head_problem(seed, 3, 4, d) for seed in seeds}
+    drawn = {seed: one for seed, one in drawn.items() if (one[2] < 0).any()}
+    V, x, labels, z = (np.stack(part) for part in zip(*drawn.values(), strict=True))
+    W = np.stack([linear_start(np.random.default_rng([d, seed]), d, d) for seed in drawn])
+    trials = Stack.under_relu(x, z, labels, V, Logistic())
+    if how == EXACT:
+        path = list(trials.path(at, 0.1, W.reshape(len(W), -1)))
+    else:
+        plain = PlainProblem(x, values=x, labels=labels, queries=z, relu=V)
+        blocks = published(plain, [W], max(at), 0.1, EPSILON, dtype=how, at=at)
+        path = [one.astype(np.float64).reshape(len(W), -1) for (one,) in blocks]
+    attention = softmax_first(trials.logits(path[-1])).transpose(1, 2, 0).reshape(len(W), -1)
+    rows = list[dict[str, Any]]()
+    for k, seed in enumerate(drawn):
+        found = _predictions(Bags.of(x[k]), z[k], attention[k], path[-1][k])
+        for t, p in zip(at, path, strict=True) if found else ():
+            away = {name: misalignment(p[k], target) for name, target in zip(NAMES_SEVERAL, found[1:], strict=True)}
+            rows.append({"d": d, "seed": seed, "t": t, "tokens": found[0], **away})
+    return records(rows)
+
+
+def _predictions(bags: Bags, queries: Vector, attention: Vector, W: Vector) -> tuple[Any, ...]:
+    """Tokens that keep attention, and three predictions of W; () where a run has not decided for separable sets."""
+    sets = attended_sets(bags, attention)
+    if sets is None:
+        return ()
+    with suppress(NotSeparable, NotSolved), np.errstate(divide="ignore"):
+        several = multi_token_svm(bags, queries, sets, np.log(attention))
+        single = solve_matrix(matrix_problem(bags, queries, bags.argmax(attention)))
+        return sum(map(len, sets)), several.prediction(W.reshape(several.finite.shape)), several.direction.p, single.p
+    return ()
 
 
 def checks_several(tables: Tables) -> list[Check]:
@@ -472,13 +516,13 @@ def _mean_several(runs: Table, d: int, k: int) -> Check:
     sheet=Sheet(2, 3.7),
 )
 def draw_several(tables: Tables, left: Axes, right: Axes) -> None:
-    """Three inputs of four tokens, f = 1'relu(V'r) of the pooled token r, tokens and queries uniform on the sphere,
-    at least one label −1; descent on W, 2,001 steps of length 0.1. Under such a head attention may end on several
-    tokens of an input. Runs are kept that end with every token above 1e-3 or at most 1e-6 of attention. 1 − cos
-    between W and three predictions: the max-margin matrix of the one token with most attention; that of all tokens
-    that keep attention (the direction); the direction and a finite part that gives those tokens their shares. The
-    follow-up (arXiv:2308.16898) proposes the last for heads that are not linear. Left: at the end. Right: along the
-    way, d = 4.
+    """Three inputs of four tokens, f = 1'relu(V'r) of the pooled token r, tokens and queries uniform on the sphere, at
+    least one label −1, the published problems; descent on W in double precision, 2,001 steps of length 0.1. Under such
+    a head attention may end on several tokens of an input. Runs are kept that end with every token above 1e-3 or at
+    most 1e-6 of attention. 1 − cos between W and three predictions: the max-margin matrix of the one token with most
+    attention; that of all tokens that keep attention (the direction); the direction and a finite part that gives those
+    tokens their shares. The follow-up (arXiv:2308.16898) proposes the last for heads that are not linear. Left: at the
+    end. Right: along the way, d = 4.
     """
     way = tables["way"]
     for name, said, style in zip(NAMES_SEVERAL, SAID, STYLES[:3], strict=True):

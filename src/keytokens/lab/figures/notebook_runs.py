@@ -22,7 +22,6 @@ from ..claims.instances import (
     STARTS,
     few_tokens,
     joint,
-    linear_start,
     more_tokens,
     one_bag,
     spheres,
@@ -31,23 +30,22 @@ from ..claims.instances import (
     two_scores,
 )
 from ..descent.published import PlainProblem, published
-from ..descent.stack import Stack, on_span, softmax_first
+from ..descent.stack import Stack, on_span
 from ..descent.steps import Normalised
 from ..endings import Endings
 from ..problems.geometry import angle, misalignment
-from ..problems.logits import EPSILON
 from ..problems.losses import Correlation, Logistic
 from ..problems.problem import Problem
-from ..svm.matrix import attended_sets, matrix_problem, multi_token_svm, solve_matrix
+from ..svm.matrix import matrix_problem, solve_matrix
 from ..svm.nuclear import solve_nuclear
 from ..svm.problem import MarginProblem
-from ..svm.solution import NotSolved
 from ..svm.solver import solve
 from . import figures
-from .notebook_data import head_problem, sphere_problem
+from .matrix_runs import kept_runs, matrix_ends, trained
+from .notebook_data import sphere_problem
 from .notebooks import EXACT, PLOT, STORED, TEXT, Found, experiment
 from .simulations import spearman
-from .tables import cosine, states
+from .tables import cosine, states, where
 
 EMBEDDINGS, SELECTION, MACHINES = "trained embeddings", "max-margin selection", "transformers as SVMs"
 LAST = 999
@@ -260,27 +258,6 @@ def random_gaps(how: str) -> Found:
 # Transformers as support vector machines: the notebooks run in double precision ---------------------------------------
 
 
-def matrix_ends(
-    problems: Sequence[Problem], W: Vector, K: Vector, Q: Vector, at: Sequence[int], how: str
-) -> tuple[list[Vector], list[Vector]]:
-    """W and K Q' after so many steps, (m, d e) each."""
-    trials = Stack.of(problems)
-    m = len(trials)
-    whole = follow(trials, W.reshape(m, -1), at, EPSILON, how)
-    if how == EXACT:
-        factors, done = [], 0
-        for t in at:
-            (K, Q), done = trials.descend_factors(t - done, 0.1, K, Q), t
-            factors.append((K @ Q.transpose(0, 2, 1)).reshape(m, -1))
-        return whole, factors
-    n = len(problems[0].values)
-    keys = np.stack([one.values.rows.reshape(n, -1, one.values.dim) for one in problems])
-    queries = np.stack([one.queries for one in problems])
-    plain = PlainProblem(keys, trials.scores, queries=queries, penalty=EPSILON)
-    blocks = published(plain, [K, Q], max(at), 0.1, EPSILON, dtype=how, at=at)
-    return whole, [(K.astype(np.float64) @ Q.astype(np.float64).transpose(0, 2, 1)).reshape(m, -1) for K, Q in blocks]
-
-
 @experiment("visualization", MACHINES, {}, "pictures alone are published, and K begins at random; this start is ours.")
 def in_the_plane(how: str) -> Found:
     found = {}
@@ -290,8 +267,8 @@ def in_the_plane(how: str) -> Found:
         margins = matrix_problem(problem.values, problem.queries, problem.values.argmax(problem.scores))
         short = solve_matrix(margins)
         targets = (("W", "Frobenius", short.W), ("K Q'", "nuclear", solve_nuclear(margins, short).W))
-        for (trained, norm, target), path in zip(targets, ends, strict=True):
-            found[f"1 − cos({trained}, {norm} solution), {name}"] = misalignment(path[0][0], target)
+        for (block, norm, target), path in zip(targets, ends, strict=True):
+            found[f"1 − cos({block}, {norm} solution), {name}"] = misalignment(path[0][0], target)
     return found
 
 
@@ -308,27 +285,14 @@ def in_the_plane(how: str) -> Found:
     "the published 100 problems; starts are drawn without a seed there, with one here.",
 )
 def local_optima(how: str) -> Found:
-    problems = [sphere_problem(seed, 6, 8, 10) for seed in range(100)]
-    drawn = [linear_start(np.random.default_rng([1, seed]), 30, 10).reshape(3, 10, 10) for seed in range(100)]
-    W, K, Q = np.stack(drawn, axis=1)
-    at = (100, 200, 1000, 2000)
-    paths = dict(zip(("W", "(K, Q)"), matrix_ends(problems, W, K, Q, at, how), strict=True))
-    trials = Stack.of(problems)
-    found: dict[str, float] = {}
-    for name, path in paths.items():
-        attention = [softmax_first(trials.logits(p)).max(axis=0).mean() for p in path]
-        found |= {f"mean attention, {name}, step {t}": float(x) for t, x in zip(at[:2], attention, strict=False)}
-        chosen = trials.logits(path[3]).argmax(axis=0)
-        cos = np.mean([_cosines(*one) for one in zip(problems, path[2], chosen, strict=True)], axis=0)
-        both = zip(("Frobenius", "nuclear"), cos.tolist(), strict=True)
-        found |= {f"mean cos({name}, {norm}), step 1,000": x for norm, x in both}
+    runs, _ = trained(100, (100, 200, 1000, 2000), how)
+    found = dict[str, float]()
+    for factors, name in enumerate(("W", "(K, Q)")):
+        early, later, late = (where(runs, factors=factors, t=t) for t in (100, 200, 1000))
+        found |= {f"mean attention, {name}, step {t}": x["attention"].mean() for t, x in ((100, early), (200, later))}
+        found[f"mean cos({name}, Frobenius), step 1,000"] = late["to_frobenius"].mean()
+        found[f"mean cos({name}, nuclear), step 1,000"] = late["to_nuclear"].mean()
     return found
-
-
-def _cosines(problem: Problem, p: Vector, selection: Any) -> list[float]:
-    margins = matrix_problem(problem.values, problem.queries, selection)
-    short = solve_matrix(margins)
-    return [cosine(p, target.W) for target in (short, solve_nuclear(margins, short))]
 
 
 @experiment(
@@ -363,32 +327,9 @@ PREDICTIONS = ("both parts", "direction", "one token")
     most of a mean. Starts are drawn without a seed there, with one here.""",
 )
 def several_tokens(how: str) -> Found:
-    drawn = [one for one in (head_problem(seed, 3, 4, 4) for seed in range(1, 251)) if (one[2] < 0).any()]
-    V, x, labels, z = (np.stack(part) for part in zip(*drawn, strict=True))
-    W = np.stack([linear_start(np.random.default_rng([4, k]), 4, 4) for k in range(len(drawn))])
-    trials = Stack.under_relu(x, z, labels, V, Logistic())
-    if how == EXACT:
-        p = trials.descend(2001, 0.1, start=W.reshape(len(W), -1))
-    else:
-        plain = PlainProblem(x, values=x, labels=labels, queries=z, relu=V)
-        p = published(plain, [W], 2001, 0.1, EPSILON, dtype=how)[0][0].astype(np.float64).reshape(len(W), -1)
-    attention = softmax_first(trials.logits(p)).transpose(1, 2, 0).reshape(len(p), -1)
-    kept = [away for k in range(len(p)) if (away := _predicted(trials.bags(k), z[k], attention[k], p[k])) is not None]
-    means = np.mean(kept, axis=0).tolist()
-    return {f"1 − cos, {name}, d = 4": x for name, x in zip(PREDICTIONS, means, strict=True)}
-
-
-def _predicted(bags: Bags, queries: Vector, attention: Vector, p: Vector) -> list[float] | None:
-    """1 - cos of W to the three predictions; None where a run has not decided, or has decided for nothing separable."""
-    sets = attended_sets(bags, attention)
-    if sets is None:
-        return None
-    with suppress(NotSeparable, NotSolved), np.errstate(divide="ignore"):
-        several = multi_token_svm(bags, queries, sets, np.log(attention))
-        single = solve_matrix(matrix_problem(bags, queries, bags.argmax(attention)))
-        both = several.prediction(p.reshape(several.finite.shape))
-        return [misalignment(p, target) for target in (both, several.direction.p, single.p)]
-    return None
+    runs = kept_runs(4, range(1, 251), (2001,), how)
+    columns = zip(PREDICTIONS, ("both", "direction", "one"), strict=True)
+    return {f"1 − cos, {name}, d = 4": runs[column].mean() for name, column in columns}
 
 
 # Trained embeddings: words and pictures, no code ----------------------------------------------------------------------
