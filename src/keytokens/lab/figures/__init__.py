@@ -25,6 +25,7 @@ from .look import DPI, Pictures, check_matplotlib, pictures
 __all__ = ["Check", "Figure", "Made", "Tables", "figure", "figures", "make", "table"]
 
 FAMILIES = (  # modules, in the order of the page
+    "six_starts",
     "max_margin",
     "joint",
     "random_problems",

@@ -141,6 +141,13 @@ def walk(axes: Axes, x: Vector, y: Vector, style: Style, label: str | None = Non
     axes.plot(x[:1], y[:1], color=style.color, marker=style.marker, **start)
 
 
+def several_walks(axes: Axes, paths: Table, styles: Sequence[Style]) -> None:
+    """Runs, one style each; `run` says which rows belong to one."""
+    for run, style in zip(np.unique(paths["run"]), styles, strict=True):
+        mine = paths["run"] == run
+        walk(axes, paths["p1"][mine], paths["p2"][mine], style)
+
+
 def tokens(axes: Axes, keys: Vector, names: Sequence[str], places: Sequence[tuple[float, float]]) -> None:
     """Keys as points with a name beside each, moved by so many points of type."""
     axes.plot(keys[:, 0], keys[:, 1], "k*", markersize=8, zorder=5)

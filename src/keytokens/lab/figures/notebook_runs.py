@@ -86,7 +86,14 @@ def from_six(problem: Problem, across: bool, targets: Sequence[Vector], floor: f
     return {**found, "farthest from the exact paths at step 100": float(np.abs(early - exact).max())}
 
 
-@experiment("1a", SELECTION, {"½|p_mm|²": ("0.49505", STORED)})
+@experiment(
+    "1a",
+    SELECTION,
+    {"½|p_mm|²": ("0.49505", STORED)},
+    """single precision stops the run from (0, 1) at |p| = 15.7, where its direction says nothing of the limit. Up to
+    step 100 the paths are the exact ones.""",
+    {"|p|, start (0, 1)": ("15.7", "21.50"), "cos(p, its limit), start (0, 1)": ("0.94", "0.9956")},
+)
 def one_input(how: str) -> Found:
     exact = {"½|p_mm|²": half_square(one_bag(0.9))} if how == EXACT else {}
     return {**exact, **from_six(one_bag(0.9), False, [GMM] * 6, 1e-9, how)}
@@ -98,12 +105,24 @@ def one_input(how: str) -> Found:
     {},
     """in single precision the two starts that go to the local direction (1, 0) reach |p| = 16.7 there, and then walk
     by rounding alone to the other direction, at |p| = 18.""",
+    {
+        "|p|, start (0, -1.5)": ("18.0", "23.72"),
+        "cos(p, its limit), start (0, -1.5)": ("-0.16", "0.9994"),
+        "cos(p, its limit), start (0, 1)": ("0.98", "0.9999"),
+    },
 )
 def two_directions(how: str) -> Found:
     return from_six(one_bag(0.0), False, [GMM] * 4 + [LMM] * 2, 1e-9, how)
 
 
-@experiment("1c", SELECTION, {"½|p_mm|² of 3-D keys": ("0.31319", STORED)})
+@experiment(
+    "1c",
+    SELECTION,
+    {"½|p_mm|² of 3-D keys": ("0.31319", STORED)},
+    """in double precision the floor stops the runs by chance where their paths cross the ray; exact descent goes on to
+    the other side, 0.99977 at |p| = 100 as the gradient flow has it, and from there 1 − cos falls for ever.""",
+    {"|p|, start (1, 0)": ("25.5", "26.12"), "cos(p, its limit), start (1, 0)": ("0.998", "0.9999")},
+)
 def three_inputs(how: str) -> Found:
     problem = three_bags()
     target = solve(MarginProblem.from_selection(problem.keys, [0, 0, 0])).p
@@ -132,6 +151,7 @@ def attention_grows(how: str) -> Found:
     SELECTION,
     {"|p|, normalised, step 199": ("19.4", PLOT), "|p|, plain, step 199": ("3.9", PLOT)},
     "the kink of the published curve at |p| = 14.5 is where single precision loses the direction.",
+    {"|p|, normalised, step 199": ("19.41", "19.75"), "|p|, plain, step 199": ("3.85", "3.85")},
 )
 def norm_grows(how: str) -> Found:
     ends = {rule: _from_zero(how, rule == "plain", [199])[0] for rule in ("normalised", "plain")}
@@ -150,7 +170,13 @@ def head_and_attention(third: tuple[float, float], how: str, steps: int = 1000) 
     return [(v.astype(np.float64), p.astype(np.float64)) for v, p in ends]
 
 
-@experiment("3a", SELECTION, {"½|p_mm|²": ("0.94444", STORED)})
+@experiment(
+    "3a",
+    SELECTION,
+    {"½|p_mm|²": ("0.94444", STORED)},
+    "floors of 1e-9 for v and 1e-19 for p; single precision stops, by rounding, on the far side of the limit, 14.04°.",
+    {"angle of p, degrees": ("14.09", "13.507"), "|p|": ("22.90", "35.49")},
+)
 def all_support(how: str) -> Found:
     _, p = head_and_attention((0.5, 1.0), how)[LAST]
     keys = joint((0.5, 1.0)).keys
@@ -163,7 +189,14 @@ def all_support(how: str) -> Found:
     "3b",
     SELECTION,
     {},
-    "p turns from the relaxed direction (1, 0) back to (5, 1), p_mm of all three: by rounding alone.",
+    """floors as in 3a. In single precision p turns, by rounding alone, from the relaxed direction (1, 0) back to
+    p_mm of all three inputs, (5, 1); in double precision the floor stops v before p, and a smaller |v|/|p| turns p back
+    a little.""",
+    {
+        "angle of p, degrees": ("10.7", "2.25"),
+        "cos(p, relaxed)": ("0.983", "0.9992"),
+        "cos(p, p_mm)": ("0.9999", "0.988"),
+    },
 )
 def one_slack(how: str) -> Found:
     _, p = head_and_attention((0.5, 1.5), how)[LAST]
@@ -184,7 +217,13 @@ def leads_and_follows(how: str) -> Found:
         "p₂ at p₁ = 12, −x, C = 10": ("1.15", PLOT),
         "p₂ at p₁ = 12, logistic, C = 10": ("-3.15", PLOT),
     },
-    "up to the edge of the picture the lean is right; after that single precision forgets it.",
+    """up to the edge of the picture the lean is right; after that single precision forgets it. With C = 100 and the
+    logistic loss published code stops on the ray (1, −1).""",
+    {
+        "p₂ at the end, logistic, C = 10": ("-0.05", "-3.192"),
+        "p₂ at the end, logistic, C = 100": ("-8.4", "-11.92"),
+        "p₂ at the end, −x, C = 10": ("0.03", "1.151"),
+    },
 )
 def two_losses(how: str) -> Found:
     found = {}
@@ -231,8 +270,9 @@ def _spheres(how: str, floor: float) -> tuple[Vector, Vector, Vector]:
     "9a",
     SELECTION,
     {"mean cos to a local optimum": ("0.997", TEXT)},
-    """d = 5, 10 and 100, a floor of 1e-12, or 1e-9 in the last row; the paper's floor, precision, start and draw are
-    not known.""",
+    """d = 5, 10 and 100, a floor of 1e-12, or 1e-9 in the last row. The paper's floor, precision, start and draw are
+    not known; its 0.997 is what such a floor leaves in double precision.""",
+    {"mean cos to a local optimum": ("0.8", "0.998"), "... floor 1e-9": ("0.8", "0.996")},
 )
 def random_directions(how: str) -> Found:
     found: dict[str, float] = {}

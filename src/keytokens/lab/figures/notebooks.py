@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...base.errors import refusal
-from .figure import CODE, Check, Table, table
+from .figure import CODE, Check, Table, Tables, table
 from .tables import where
 
 EXACT = "exact"
@@ -28,12 +28,13 @@ Measure = Callable[[str], Found]
 
 @dataclass(frozen=True)
 class Experiment:
-    """`published`: what was published of a quantity, and where it stands."""
+    """`published`: what was published of a quantity, and where it stands; `known`: what its code gives, in digits."""
 
     name: str
     paper: str
     measure: Measure
     published: Mapping[str, tuple[str, str]]
+    known: Mapping[str, tuple[str, str]]  # in single and in double precision
     note: str  # what a reader must know
 
 
@@ -60,12 +61,16 @@ EXPERIMENTS: dict[str, Experiment] = {}
 
 
 def experiment(
-    name: str, paper: str, published: Mapping[str, tuple[str, str]], note: str = ""
+    name: str,
+    paper: str,
+    published: Mapping[str, tuple[str, str]],
+    note: str = "",
+    known: Mapping[str, tuple[str, str]] | None = None,
 ) -> Callable[[Measure], Measure]:
     """Register a function of the arithmetic."""
 
     def register(measure: Measure) -> Measure:
-        EXPERIMENTS[name] = Experiment(name, paper, measure, published, " ".join(note.split()))
+        EXPERIMENTS[name] = Experiment(name, paper, measure, published, known or {}, " ".join(note.split()))
         return measure
 
     return register
@@ -100,11 +105,13 @@ def published_table(name: str) -> Table:
     return table(**{column: [getattr(row, column) for row in found] for column in ("quantity", *HOW)})
 
 
-def published_checks(found: Table, known: Mapping[str, tuple[str, str]], note: str) -> list[Check]:
-    """Quantities beside what the published run ends with, in single and in double precision."""
+def published_checks(name: str, tables: Tables) -> list[Check]:
+    """What is known of the published runs beside the table `published` of a figure."""
+    (one,) = experiments([name])
     return [
-        Check.printed(f"{quantity}, as published, {how}", where(found, quantity=quantity)[how][0], value, CODE, note)
-        for quantity, both in known.items()
+        Check.printed(f"{quantity}, as published, {how}", row[how][0], value, CODE, one.note)
+        for quantity, both in one.known.items()
+        for row in [where(tables["published"], quantity=quantity)]
         for how, value in zip(HOW, both, strict=False)
     ]
 

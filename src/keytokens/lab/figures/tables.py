@@ -10,12 +10,10 @@ import numpy as np
 
 from ...model.ragged import Vector
 from ...training.loop import run
-from ..descent.stack import Stack
 from ..descent.steps import Descent, DescentState, Step
 from ..problems.geometry import misalignment
 from ..problems.problem import Problem
-from .figure import Table, table
-from .look import GREY, STYLES, Axes
+from .figure import OURS, Check, Table, table
 
 Start = Vector | Sequence[Vector]
 WIDE = 3.5  # standard deviations that a sample may be off
@@ -119,25 +117,9 @@ def walks(problem: Problem, step: Step, starts: Sequence[Vector], steps: int) ->
     )
 
 
-def distances(problem: Problem, starts: Sequence[Vector], targets: Sequence[Vector], at: Sequence[int]) -> Table:
-    """1 - cos to a target, one a start, along exact normalised descent with steps of 0.1, all starts at once."""
-    path = Stack.repeated(problem, len(starts)).path(at, 0.1, np.array(starts, np.float64))
-    return records(
-        {"run": k, "t": t, "one_minus_cos": misalignment(p[k], target), "norm": float(np.linalg.norm(p[k]))}
-        for t, p in zip(at, path, strict=True)
-        for k, target in enumerate(targets)
-    )
-
-
-def speed(axes: Axes, found: Table, names: Sequence[str], anchor: tuple[float, float]) -> None:
-    """1 - cos against steps, with the slope of 1/t² through a point."""
-    for k, (name, style) in enumerate(zip(names, STYLES, strict=True)):
-        away = where(found, run=k)
-        axes.loglog(away["t"], away["one_minus_cos"], **style.all, markevery=4, label=name)
-    t = np.array([anchor[0], float(found["t"].max())])
-    axes.loglog(t, anchor[1] * (t / anchor[0]) ** -2.0, color=GREY, linewidth=1, label="slope of 1/t²")
-    axes.set(xlabel="steps t", ylabel="1 − cos(p, max-margin direction)")
-    axes.legend(loc="lower left")
+def is_direction(name: str, found: Sequence[float], x: float, y: float) -> list[Check]:
+    """Both coordinates, as solved."""
+    return [Check(f"{name}, {part}", a, b, 1e-9, OURS) for part, a, b in zip(("p₁", "p₂"), found, (x, y), strict=True)]
 
 
 # Errors --------------------------------------------------------------------------------------------------------------
