@@ -57,7 +57,7 @@ LETTERS = {
     "nuclear norm, |W|_q the norm with exponent q of the entries, D the Bregman divergence that belongs to it.",
     "kt": "The proofs that come with every prediction, and the identities that they rest on.",
 }
-FIGURES = ("step", "simulated-reviews", "flow", "1a", "1b", "4a")  # those that the written pages show; seconds each
+FIGURES = ("step", "u-shape", "flow", "1a", "1b", "4a")  # those that the written pages show; seconds each
 QUICK = 3  # random instances of a claim when the site is built, unless they are too few to judge it
 
 INHERITED = "ClassifierMixin, BaseEstimator, Sequence, BaseException, Exception, Enum, Protocol, Generic, object"

@@ -39,27 +39,6 @@ def test_dimensions():
     assert dimensions["separable"].tolist() == [0, 1]
 
 
-def test_reviews():
-    """After full training too: values increase with the difference of posteriors, logits are a U."""
-    tables = made("simulated-reviews").tables
-    numbers, bins = tables["numbers"], tables["bins"]
-    assert numbers["train_accuracy"][0] > numbers["held_out_accuracy"][0]
-    assert numbers["curvature"][0] > 5
-    assert (np.diff(bins["E_v"]) > 0).all()
-    assert (np.diff(bins["E_p"][:4]) < 0).all()
-    assert (np.diff(bins["E_p"][3:]) > 0).all()
-    assert bins["tokens"].sum() == len(tables["tokens"]["delta"])
-
-
-def test_neutral_tokens_are_neutral():
-    """P(s | +) = P(s | -) where delta = 0: both sides weigh the same."""
-    train, held_out = simulation._reviews(np.random.default_rng(0), 2000, 300)
-    assert len(held_out) == 400
-    assert train.labels.sum() == 0
-    frequent = np.asarray(train.counts.sum(axis=0)).ravel() > 1000
-    assert np.median(np.abs(train.posterior_difference()[frequent])) < 0.05
-
-
 def test_adam():
     """The first step has the length of the rate in every coordinate; a bowl is descended."""
     theta = np.array([1.0, -2.0])

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..claims.embeddings.data import planted
-from ..claims.embeddings.stages import embedding_gradient, gaussian_start, loss
-from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
-from .look import BLACK, STYLES, Axes, cloud, number
-from .simulations import (
-    basin_table,
-    dimension_table,
-    flow_table,
-    one_step_table,
-    review_tables,
-    token_table,
-)
-from .tables import last, where
+from .figure import OURS, PAPER, Check, Sheet, Tables, figure
+from .look import BLACK, STYLES, Axes, number
+from .simulations import basin_table, dimension_table, flow_table, one_step_table, token_table
+from .tables import where
 
 ETA = 200.0
 
@@ -27,24 +18,7 @@ def compute_step(small: bool) -> Tables:
     return {
         "tokens": {name: tokens[name] for name in ("kind", "alpha", "b0", "b1")},
         "dimensions": one_step_table(dims),
-        "gradient": table(worst_difference=_gradient_error()),
     }
-
-
-def _gradient_error() -> float:
-    """The largest difference between dL/dE and central differences of L, entry by entry."""
-    rng = np.random.default_rng(0)
-    data = planted(rng, 12, 5, 2, 2, 4)
-    start = gaussian_start(rng, data.V, 6)
-    found, h = embedding_gradient(data, start), 1e-5
-
-    def moved(place: tuple[int, ...], by: float) -> float:
-        E = start.E.copy()
-        E[place] += by
-        return loss(data, E, start.p, start.v)
-
-    central = np.array([(moved(i, h) - moved(i, -h)) / (2 * h) for i in np.ndindex(start.E.shape)])
-    return float(np.abs(found.ravel() - central).max())
 
 
 def checks_step(tables: Tables) -> list[Check]:
@@ -53,7 +27,6 @@ def checks_step(tables: Tables) -> list[Check]:
     gain = (tokens["b1"] - tokens["b0"]) / ETA
     law = float(np.polyfit(np.log(dims["d"]), np.log(dims["error"]), 1)[0])
     return [
-        Check.at_most("P1: gradient against differences", tables["gradient"]["worst_difference"][0], 1e-8, OURS),
         Check.at_most("P2: third singular value of E₁ − E₀, over the first", dims["third"].max(), 1e-12, PAPER),
         *(
             Check(f"P3: slope on α, d = {d}", slope, 0.5, 0.01, PAPER)
@@ -237,37 +210,3 @@ def draw_select(tables: Tables, left: Axes, right: Axes) -> None:
     right.annotate("d = V", (28, 0.05), (4, 0), textcoords="offset points", fontsize=8)
     right.set(xlabel="dimension d", ylim=(0, 1.05))
     right.legend(loc="lower right", bbox_to_anchor=(1, 0.12))
-
-
-TENTH = "In dimension 64 the error of one step is some tenth of the frequency."
-
-
-def checks_reviews(tables: Tables) -> list[Check]:
-    numbers = last(tables["numbers"])
-    return [
-        Check("slope of the first step on α, over |v|²", numbers["step_slope"], 0.5, 0.06, OURS, TENTH),
-        Check("correlation of the first step with α", numbers["step_correlation"], 0.99, 0.006, OURS),
-        Check.at_least("P12: Spearman of v·E and the difference", numbers["rank_value_delta"], 0.85, OURS),
-        Check.at_least("P13: quadratic coefficient of p·E", numbers["curvature"], 0, OURS),
-        Check.at_least("P13: Spearman of p·E and the size of the difference", numbers["rank_logit_size"], 0.6, OURS),
-        Check("P13: Spearman of p·E and the difference", numbers["rank_logit_delta"], 0.0, 0.15, OURS),
-        Check("accuracy on new documents", numbers["held_out_accuracy"], 0.95, 0.03, OURS),
-    ]
-
-
-@figure(
-    "simulated-reviews",
-    "Simulated reviews: values and attention after training",
-    lambda small: review_tables(2500) if small else review_tables(),
-    checks_reviews,
-    sheet=Sheet(2, 3.4),
-)
-def draw_reviews(tables: Tables, left: Axes, right: Axes) -> None:
-    """A vocabulary of 1,500 tokens with Zipf frequencies of which 15 % know the label, 5,000 documents of 80
-    tokens; E and p in dimension 64 trained by Adam, v fixed (ours; the paper's settings are not known). Tokens with
-    at least 100 occurrences: values grow with the posterior difference, attention logits with its size.
-    """
-    tokens = tables["tokens"]
-    cloud(left, tokens, "E_v", "value v·E")
-    dots = cloud(right, tokens, "E_p", "attention logit p·E")
-    right.figure.colorbar(dots, ax=right, label="log₁₀ frequency")

@@ -14,22 +14,7 @@ from ..descent.steps import Normalised
 from ..problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ..selection import cone, local_optimum
 from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
-from .look import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    RED,
-    STYLES,
-    Axes,
-    Style,
-    fading,
-    plane,
-    ray,
-    several_walks,
-    tokens,
-)
+from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, fading, plane, ray, several_walks, tokens
 from .notebooks import published_checks, published_table
 from .tables import cosine, is_direction, records, states, walks, where
 

@@ -36,10 +36,7 @@ def compute_norms(small: bool) -> Tables:
 
 def _tables_norms(runs: dict[float, int], steps: dict[float, int]) -> Tables:
     found = [_runs(q, count, steps[q]) for q, count in runs.items()]
-    return {
-        "random": stacked(one for one, _ in found),
-        "zero": stacked(other for _, other in found),
-    }
+    return {"random": stacked(one for one, _ in found), "zero": stacked(other for _, other in found)}
 
 
 def _runs(q: float, count: int, steps: int) -> tuple[Table, Table]:
@@ -186,10 +183,7 @@ def checks_joint(tables: Tables) -> list[Check]:
         if last == STEPS[q]:
             found += _divergences(mine, q)
     gap = float(tables["runs"]["gap"].max())
-    return [
-        *found,
-        Check.at_most("certified gaps of all max-margin solutions", gap, 1e-8, OURS),
-    ]
+    return [*found, Check.at_most("certified gaps of all max-margin solutions", gap, 1e-8, OURS)]
 
 
 def _divergences(mine: Table, q: float) -> list[Check]:
@@ -252,13 +246,6 @@ RULES: dict[str, tuple[str, Step]] = {
     "decaying": ("normalised, 2 t^(−3/4)", Normalised(power(2.0, 0.75))),
     "polyak": ("Polyak", Polyak(1e6)),
 }
-# 1 - cos after 100, 1,000, 10,000 and 30,000 steps, where it is known
-EXPECTED = {
-    "plain": (6.7e-2, 2.0e-2, 1.1e-2, 8.7e-3),
-    "normalised": (2.5e-3, 2.6e-5, 2.6e-7, 2.9e-8),
-    "decaying": (1.4e-2, 4.2e-3, 1.2e-3, 6.8e-4),
-    "polyak": (2.9e-4,),
-}
 # exponents of |p|, -log(1 - s) and 1 - cos, and how far off a run of 10,000 steps may be
 LAWS = {
     "plain": (0.0, 0.0, None),
@@ -314,23 +301,7 @@ def checks_rates(tables: Tables) -> list[Check]:
                 found.append(Check.at_least(name, fit[column][0], -0.4, OURS, SLOW))
             else:
                 found.append(Check(name, fit[column][0], law, room * (0.1 if rule == "plain" else 0.05), OURS, note))
-    return [*found, *_later(tables["courses"]), *_faster(tables["courses"])]
-
-
-def _later(courses: Table) -> list[Check]:
-    """1 - cos at later steps beside that at 1,000: the law, without the problem's own constant."""
-    found = []
-    for rule, expected in EXPECTED.items():
-        mine = where(courses, rule=rule)
-        for t, value in zip((10_000, 30_000), expected[2:], strict=False):
-            if t <= mine["t"][-1]:
-                share, wanted = (
-                    value_at(mine, t, "one_minus_cos") / value_at(mine, 1000, "one_minus_cos"),
-                    value / expected[1],
-                )
-                name = f"{RULES[rule][0]}: 1 − cos at {t:,} beside 1,000 steps"
-                found.append(Check(name, share, wanted, 0.25 * wanted, OURS))
-    return found
+    return [*found, *_faster(tables["courses"])]
 
 
 def _faster(courses: Table) -> list[Check]:

@@ -136,9 +136,7 @@ def _from_zero(how: str, plain: bool, at: Sequence[int]) -> list[Vector]:
 
 
 @experiment(
-    "4a",
-    SELECTION,
-    {"attention, normalised, step 20": ("0.75", PLOT), "attention, plain, step 50": ("0.82", PLOT)},
+    "4a", SELECTION, {"attention, normalised, step 20": ("0.75", PLOT), "attention, plain, step 50": ("0.82", PLOT)}
 )
 def attention_grows(how: str) -> Found:
     cases = (("normalised", 20), ("plain", 50))
@@ -213,10 +211,7 @@ def leads_and_follows(how: str) -> Found:
 @experiment(
     "5",
     SELECTION,
-    {
-        "p₂ at p₁ = 12, −x, C = 10": ("1.15", PLOT),
-        "p₂ at p₁ = 12, logistic, C = 10": ("-3.15", PLOT),
-    },
+    {"p₂ at p₁ = 12, −x, C = 10": ("1.15", PLOT), "p₂ at p₁ = 12, logistic, C = 10": ("-3.15", PLOT)},
     """up to the edge of the picture the lean is right; after that single precision forgets it. With C = 100 and the
     logistic loss published code stops on the ray (1, −1).""",
     {

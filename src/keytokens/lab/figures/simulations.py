@@ -16,15 +16,10 @@ from ...model.attention import Parameters, evaluate
 from ...model.blocks import Block
 from ...model.losses import Logistic
 from ...model.ragged import Vector
-from ..claims.embeddings.data import (
-    Documents,
-    closed_form,
-    loss_of_selection,
-    planted,
-)
+from ..claims.embeddings.data import Documents, closed_form, loss_of_selection, planted
 from ..claims.embeddings.stages import Start, Step, attention, gaussian_start, second_stage
 from ..problems.embeddings import pull_back
-from .figure import Table, Tables, table
+from .figure import Table, table
 from .tables import sweep
 
 # Stage 1 -------------------------------------------------------------------------------------------------------------
@@ -153,73 +148,12 @@ def _dimension_row(d: int, seeds: int) -> dict[str, float]:
     return {"d": d, "selected": selected, "separable": separable}
 
 
-# A vocabulary like that of reviews, all trained ----------------------------------------------------------------------
-
-
-EDGES = (-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0)
-
-
-def review_tables(n: int = 5000) -> Tables:
-    """Train E and p by Adam on Zipf tokens of which 15 % know the label, v fixed; what the step and the end look like.
-
-    T = 80, batches of 250, rate 3e-3; tokens with at least 100 occurrences. `tokens`: the frequent tokens; `bins`:
-    means by posterior difference; `numbers`: what is said of the whole.
-    """
-    rng = np.random.default_rng(0)
-    train, held_out = _reviews(rng, n, 1500)
-    start = review_start(rng, train.V)
-    step = Step(train, start)
-    E, p = train_embeddings(rng, train, start, 8)
-    frequent = np.asarray(train.counts.sum(axis=0)).ravel() >= 100
-    tokens = {
-        "delta": train.posterior_difference()[frequent],
-        "frequency": train.frequency()[frequent],
-        "alpha": step.alpha[frequent],
-        "gain": step.gain[frequent],
-        "E_p": (E @ p)[frequent],
-        "E_v": (E @ start.v)[frequent],
-    }
-    numbers = {
-        "step_slope": step.slope / float(start.v @ start.v),
-        "step_correlation": step.correlation,
-        "train_accuracy": accuracy(train, E, p, start.v),
-        "held_out_accuracy": accuracy(held_out, E, p, start.v),
-        "rank_value_delta": spearman(tokens["E_v"], tokens["delta"]),
-        "rank_logit_size": spearman(tokens["E_p"], np.abs(tokens["delta"])),
-        "rank_logit_delta": spearman(tokens["E_p"], tokens["delta"]),
-        "curvature": float(np.polyfit(tokens["delta"], tokens["E_p"], 2)[0]),
-    }
-    return {"tokens": tokens, "bins": _binned(tokens), "numbers": table(**numbers)}
+# Embeddings and attention trained together ----------------------------------------------------------------------
 
 
 def review_start(rng: np.random.Generator, V: int) -> Start:
     """In dimension 64, with a Gaussian v."""
     return replace(gaussian_start(rng, V, 64), v=rng.normal(size=64) / np.sqrt(64))
-
-
-def _reviews(rng: np.random.Generator, n: int, V: int) -> tuple[Documents, Documents]:
-    """P(s | y) in proportion to rank^-0.9 (1 + y delta_s); delta uniform in [-0.9, 0.9] for 15 % of the tokens.
-
-    Neighbours in rank know opposite things, and the heavier side is scaled down until both weigh the same: else tokens
-    with delta = 0 would not be neutral.
-    """
-    base = np.arange(1, V + 1) ** -0.9
-    pairs = np.where(rng.random(V // 2) < 0.15, rng.uniform(-0.9, 0.9, V // 2), 0.0)
-    delta = np.zeros(V)
-    delta[0 : 2 * len(pairs) : 2], delta[1 : 2 * len(pairs) : 2] = pairs, -pairs
-    above, below = float(base @ np.maximum(delta, 0)), float(base @ np.maximum(-delta, 0))
-    delta *= np.where(delta > 0, min(1.0, below / above), min(1.0, above / below))
-
-    def drawn(size: int) -> Documents:
-        labels = np.where(np.arange(size) % 2 == 0, 1.0, -1.0)
-        tokens = np.empty((size, 80), np.intp)
-        for y in (1.0, -1.0):
-            chances = np.cumsum(base * (1 + y * delta))
-            places = rng.random(((labels == y).sum(), 80)) * chances[-1]
-            tokens[labels == y] = np.searchsorted(chances, places, side="right")
-        return Documents(tuple(tokens), labels, V)
-
-    return drawn(n), drawn(n // 5)
 
 
 def train_embeddings(
@@ -263,10 +197,3 @@ def spearman(x: Vector, y: Vector) -> float:
 
 def accuracy(data: Documents, E: Vector, p: Vector, v: Vector) -> float:
     return float(np.mean(data.labels * (attention(data, E @ p) @ (E @ v)) > 0))
-
-
-def _binned(tokens: Table) -> Table:
-    place = np.clip(np.searchsorted(EDGES, tokens["delta"], side="right") - 1, 0, len(EDGES) - 2)
-    inside = [place == k for k in range(len(EDGES) - 1)]
-    means = {x: [tokens[x][some].mean() if some.any() else np.nan for some in inside] for x in ("E_p", "E_v")}
-    return table(low=EDGES[:-1], high=EDGES[1:], tokens=[some.sum() for some in inside], **means)
