@@ -86,7 +86,9 @@ def test_all_published_experiments_are_there():
     experiments()
     assert len({one.paper for one in EXPERIMENTS.values()}) == 3
     assert {"1a", "1b", "1c", "3a", "3b", "3c", "4a", "4b", "5", "6-7", "8", "9a", "9b-10"} <= set(EXPERIMENTS)
-    assert {"visualization", "local_converge", "svm_rank", "multi_token_converge"} <= set(EXPERIMENTS)
+    assert {"visualization1", "visualization2", "local_converge", "svm_rank", "multi_token_converge"} <= set(
+        EXPERIMENTS
+    )
     assert all(source in MARKS for one in EXPERIMENTS.values() for _, source in one.published.values())
 
 

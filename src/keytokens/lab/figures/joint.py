@@ -15,7 +15,7 @@ from ..problems.problem import Problem
 from ..svm.problem import MarginProblem
 from ..svm.sets import label_svm, relaxed_problem
 from ..svm.solver import solve
-from .figure import CODE, OURS, Check, Sheet, Table, Tables, figure, table
+from .figure import OURS, Check, Sheet, Table, Tables, figure, table
 from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, plane, ray, tokens, walk
 from .notebook_runs import head_and_attention
 from .notebooks import EXACT, published_checks, published_table
@@ -84,8 +84,9 @@ def draw_joint(
     lines: list[tuple[float, str, Style]],
     place: tuple[float, float],
 ) -> None:
-    """Left the paths of p and v, right the angle of p; `lines` are the directions of p in degrees. `place` is where the
-    name of the token (1, −1) stands beside it, out of the way of the path.
+    """Left the paths of p and v, right the angle of p; `lines` are the directions of p in degrees.
+
+    `place` is where the name of the token (1, −1) stands beside it, out of the way of the path.
     """
     run, single, path = tables["run"], tables["single"], tables["path"]
     early = run["t"] <= 200
@@ -127,7 +128,6 @@ def checks_3a(tables: Tables) -> list[Check]:
     return [
         Check("v_mm, second coordinate", answer["y"][0], 1, 1e-9, OURS),
         Check("label margins, largest − least", answer["y"][3] - answer["x"][3], 0, 1e-9, OURS),
-        Check.printed("half of |p_mm|²", (answer["x"][1] ** 2 + answer["y"][1] ** 2) / 2, "0.94444", CODE),
         Check("p_relaxed − p_mm, first coordinate", answer["x"][2] - answer["x"][1], 0, 1e-9, OURS),
         Check.printed("angle of p_mm, degrees", angle([answer["x"][1], answer["y"][1]]), "14.04", OURS),
         Check.printed("cos(p, p_mm) after 200 steps", _cos(run, 200, [4.0, 1.0]), "0.9998", OURS),

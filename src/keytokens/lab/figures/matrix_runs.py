@@ -52,6 +52,11 @@ def matrix_ends(
     return [[x.astype(np.float64).reshape(m, -1) for x in path] for path in ([W for (W,) in whole], products)]
 
 
+def in_plane_starts() -> tuple[Vector, Vector, Vector]:
+    """W and Q at 0, K small, for one problem in the plane."""
+    return np.zeros((1, 2, 2)), 0.1 * np.random.default_rng(0).normal(size=(1, 2, 2)), np.zeros((1, 2, 2))
+
+
 def trained(count: int, at: Sequence[int], how: str = EXACT) -> tuple[Table, Table]:
     """The published random problems: every run at every step, W and K Q' one below the other; and a row a run.
 

@@ -106,13 +106,13 @@ def published_table(name: str) -> Table:
 
 
 def published_checks(name: str, tables: Tables) -> list[Check]:
-    """What is known of the published runs beside the table `published` of a figure."""
+    """Stored output beside exact numbers, and what is known of the published runs, for the table `published`."""
     (one,) = experiments([name])
+    stored = [(quantity, EXACT, said) for quantity, (said, source) in one.published.items() if source == STORED]
+    runs = [(quantity, how, said) for quantity, both in one.known.items() for how, said in zip(HOW, both, strict=False)]
     return [
-        Check.printed(f"{quantity}, as published, {how}", row[how][0], value, CODE, one.note)
-        for quantity, both in one.known.items()
-        for row in [where(tables["published"], quantity=quantity)]
-        for how, value in zip(HOW, both, strict=False)
+        Check.printed(f"{quantity}, {how}", where(tables["published"], quantity=quantity)[how][0], said, CODE, one.note)
+        for quantity, how, said in (*stored, *runs)
     ]
 
 

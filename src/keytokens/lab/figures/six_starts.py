@@ -18,7 +18,7 @@ from ..problems.problem import Problem
 from ..selection import local_optimum
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
-from .figure import CODE, OURS, PAPER, Check, Sheet, Tables, figure, table
+from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
 from .look import BLACK, BLUE, GREY, ORANGE, STYLES, Axes, Style, number, plane, ray, several_walks, tokens
 from .notebooks import published_checks, published_table
 from .tables import groupby, is_direction, records, states, value_at, walks, where
@@ -71,9 +71,7 @@ def compute_1a(small: bool) -> Tables:
     p, far = best.solution.p, flow(problem, ON_ONE[0], 1e4).state.p
     return {
         **six("1a", problem, ON_ONE, [GMM] * 6, 1000 if small else 10_000, 8),
-        "answer": table(
-            p1=p[0], p2=p[1], half_square=p @ p / 2, neighbours=best.neighbours.sum(), flow=misalignment(far, GMM)
-        ),
+        "answer": table(p1=p[0], p2=p[1], neighbours=best.neighbours.sum(), flow=misalignment(far, GMM)),
     }
 
 
@@ -83,7 +81,6 @@ def checks_1a(tables: Tables) -> list[Check]:
     return [
         Check("starts that end in the max-margin direction", (_cos_at(tables, 1000) > 0.999).sum(), 6, 0, PAPER),
         *is_direction("max-margin direction", (answer["p1"][0], answer["p2"][0]), -10 / 101, 100 / 101),
-        Check.printed("half of its squared norm", answer["half_square"][0], "0.49505", CODE),
         Check("tokens on the margin", answer["neighbours"][0], 1, 0, OURS),
         Check("1 − cos after 1,000 steps from (0, 1)", value_at(first, 1000, "one_minus_cos"), 2.3e-4, 5e-6, OURS),
         Check("t² (1 − cos) at the last step", law, 230, 5, OURS),
@@ -174,7 +171,6 @@ def compute_1c(small: bool) -> Tables:
             p2=p[1],
             half_square=p @ p / 2,
             third_slack=np.sort(solution.slack)[2],
-            half_square_3d=p_wide @ p_wide / 2,
             slope_3d=p_wide[1] / p_wide[0],
             flow_100=misalignment(flow(problem, ON_THREE[0], 100.0).state.p, p),
         ),
@@ -187,7 +183,6 @@ def checks_1c(tables: Tables) -> list[Check]:
         Check.printed("max-margin direction, p₁", answer["p1"][0], "0.8446", OURS),
         Check.printed("max-margin direction, p₂", answer["p2"][0], "0.1711", OURS),
         Check.printed("half of its squared norm", answer["half_square"][0], "0.37134", OURS, KEYS),
-        Check.printed("half of the squared norm with 3-D keys", answer["half_square_3d"][0], "0.31319", CODE, KEYS),
         Check("slope p₂/p₁ with 3-D keys", answer["slope_3d"][0], answer["p2"][0] / answer["p1"][0], 1e-9, OURS, KEYS),
         Check.printed("slack of the third nearest token", answer["third_slack"][0], "0.0071", OURS),
         Check.at_least("least cos after 200 steps", early.min(), 0.9993, OURS, tolerance=5e-6),
