@@ -6,15 +6,13 @@ embeddings has no public code; nor have Figures 6 to 10 on max-margin selection:
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from ...base.errors import DataError, MissingExtra, NotSeparable
+from ...base.errors import DataError, MissingExtra
 from ...model.ragged import Bags, Vector
 from ..claims.instances import (
     GMM,
@@ -41,8 +39,7 @@ from ..svm.nuclear import solve_nuclear
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
 from . import figures
-from .matrix_runs import in_plane_starts, kept_runs, matrix_ends, trained
-from .notebook_data import sphere_problem
+from .matrix_runs import in_plane_starts, kept_runs, matrix_ends, solved_runs, trained
 from .notebooks import EXACT, PLOT, STORED, TEXT, Found, experiment
 from .simulations import spearman
 from .tables import cosine, states, where
@@ -344,15 +341,8 @@ def local_optima(how: str) -> Found:
 def ranks(how: str) -> Found:
     if how != EXACT:
         return {}
-    seeds, found = itertools.count(), list[list[int]]()
-    while len(found) < 20:
-        problem = sphere_problem(next(seeds), 15, 5, 15)
-        margins = matrix_problem(problem.values, problem.queries, problem.values.argmax(problem.scores))
-        with suppress(NotSeparable):
-            short = solve_matrix(margins)
-            found.append([one.rank.absolute for one in (short, solve_nuclear(margins, short))])
-    names = ("mean Frobenius rank, n = d = 15", "mean nuclear rank, n = d = 15")
-    return dict(zip(names, np.mean(found, axis=0).tolist(), strict=True))
+    runs = solved_runs(15, 5, 15, 20)
+    return {f"mean {norm} rank, n = d = 15": runs[norm.lower()].mean() for norm in ("Frobenius", "nuclear")}
 
 
 PREDICTIONS = ("both parts", "direction", "one token")
