@@ -97,7 +97,7 @@ def test_the_table_says_where_a_value_is_from(rows):
     assert lines[1] == "(max-margin selection)"
     assert "0.49505 s" in lines[2]
     assert any(line.startswith("6-7") and " - " in line for line in lines)
-    assert lines[-1].startswith("8: no coordinates are published")
+    assert lines[-1].startswith("8: No coordinates are published")
 
 
 def test_the_command_prints_a_table_and_json(capsys):

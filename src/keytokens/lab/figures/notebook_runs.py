@@ -62,10 +62,12 @@ def follow(
     return list(trials.path(at, eta, start))
 
 
-def half_square(problem: Problem, keys: Bags | None = None) -> float:
-    """½|p_mm|² of the first token of each bag."""
-    found = solve(MarginProblem.from_selection(keys or problem.keys, [0] * len(problem.keys)))
-    return float(found.p @ found.p / 2)
+def half_square(name: str, keys: Bags, token: int, how: str) -> dict[str, float]:
+    """½|p_mm|² where the same token of each bag is selected: solved in one arithmetic alone."""
+    if how != EXACT:
+        return {}
+    found = solve(MarginProblem.from_selection(keys, [token] * len(keys)))
+    return {name: float(found.p @ found.p / 2)}
 
 
 def from_six(problem: Problem, across: bool, targets: Sequence[Vector], floor: float, how: str) -> Found:
@@ -87,12 +89,12 @@ def from_six(problem: Problem, across: bool, targets: Sequence[Vector], floor: f
     "1a",
     SELECTION,
     {"½|p_mm|²": ("0.49505", STORED)},
-    """single precision stops the run from (0, 1) at |p| = 15.7, where its direction says nothing of the limit. Up to
+    """Single precision stops the run from (0, 1) at |p| = 15.7, where its direction says nothing of the limit. Up to
     step 100 the paths are the exact ones.""",
     {"|p|, start (0, 1)": ("15.7", "21.50"), "cos(p, its limit), start (0, 1)": ("0.94", "0.9956")},
 )
 def one_input(how: str) -> Found:
-    exact = {"½|p_mm|²": half_square(one_bag(0.9))} if how == EXACT else {}
+    exact = half_square("½|p_mm|²", one_bag(0.9).keys, 0, how)
     return {**exact, **from_six(one_bag(0.9), False, [GMM] * 6, 1e-9, how)}
 
 
@@ -100,7 +102,7 @@ def one_input(how: str) -> Found:
     "1b",
     SELECTION,
     {},
-    """in single precision the two starts that go to the local direction (1, 0) reach |p| = 16.7 there, and then walk
+    """In single precision the two starts that go to the local direction (1, 0) reach |p| = 16.7 there, and then walk
     by rounding alone to the other direction, at |p| = 18.""",
     {
         "|p|, start (0, -1.5)": ("18.0", "23.72"),
@@ -116,7 +118,7 @@ def two_directions(how: str) -> Found:
     "1c",
     SELECTION,
     {"½|p_mm|² of 3-D keys": ("0.31319", STORED)},
-    """in double precision the floor stops the runs by chance where their paths cross the ray; exact descent goes on to
+    """In double precision the floor stops the runs by chance where their paths cross the ray; exact descent goes on to
     the other side, 0.99977 at |p| = 100 as the gradient flow has it, and from there 1 − cos falls for ever.""",
     {"|p|, start (1, 0)": ("25.5", "26.12"), "cos(p, its limit), start (1, 0)": ("0.998", "0.9999")},
 )
@@ -124,7 +126,7 @@ def three_inputs(how: str) -> Found:
     problem = three_bags()
     target = solve(MarginProblem.from_selection(problem.keys, [0, 0, 0])).p
     wide = problem.keys.with_rows(np.column_stack([problem.keys.rows, problem.scores]))
-    exact = {"½|p_mm|² of 3-D keys": half_square(problem, wide)} if how == EXACT else {}
+    exact = half_square("½|p_mm|² of 3-D keys", wide, 0, how)
     return {**exact, **from_six(problem, True, [target] * 6, 1e-12, how)}
 
 
@@ -145,7 +147,7 @@ def attention_grows(how: str) -> Found:
     "4b",
     SELECTION,
     {"|p|, normalised, step 199": ("19.4", PLOT), "|p|, plain, step 199": ("3.9", PLOT)},
-    "the kink of the published curve at |p| = 14.5 is where single precision loses the direction.",
+    "The kink of the published curve at |p| = 14.5 is where single precision loses the direction.",
     {"|p|, normalised, step 199": ("19.41", "19.75"), "|p|, plain, step 199": ("3.85", "3.85")},
 )
 def norm_grows(how: str) -> Found:
@@ -169,14 +171,12 @@ def head_and_attention(third: tuple[float, float], how: str, steps: int = 1000) 
     "3a",
     SELECTION,
     {"½|p_mm|²": ("0.94444", STORED)},
-    "floors of 1e-9 for v and 1e-19 for p; single precision stops, by rounding, on the far side of the limit, 14.04°.",
+    "Floors of 1e-9 for v and 1e-19 for p; single precision stops, by rounding, on the far side of the limit, 14.04°.",
     {"angle of p, degrees": ("14.09", "13.507"), "|p|": ("22.90", "35.49")},
 )
 def all_support(how: str) -> Found:
     _, p = head_and_attention((0.5, 1.0), how)[LAST]
-    keys = joint((0.5, 1.0)).keys
-    square = solve(MarginProblem.from_selection(keys, [1, 1, 1])).p if how == EXACT else None
-    exact = {} if square is None else {"½|p_mm|²": float(square @ square / 2)}
+    exact = half_square("½|p_mm|²", joint((0.5, 1.0)).keys, 1, how)
     return {**exact, "angle of p, degrees": angle(p), "|p|": float(np.linalg.norm(p))}
 
 
@@ -184,7 +184,7 @@ def all_support(how: str) -> Found:
     "3b",
     SELECTION,
     {},
-    """floors as in 3a. In single precision p turns, by rounding alone, from the relaxed direction (1, 0) back to
+    """Floors as in 3a. In single precision p turns, by rounding alone, from the relaxed direction (1, 0) back to
     p_mm of all three inputs, (5, 1); in double precision the floor stops v before p, and a smaller |v|/|p| turns p back
     a little.""",
     {
@@ -209,7 +209,7 @@ def leads_and_follows(how: str) -> Found:
     "5",
     SELECTION,
     {"p₂ at p₁ = 12, −x, C = 10": ("1.15", PLOT), "p₂ at p₁ = 12, logistic, C = 10": ("-3.15", PLOT)},
-    """up to the edge of the picture the lean is right; after that single precision forgets it. With C = 100 and the
+    """Up to the edge of the picture the lean is right; after that single precision forgets it. With C = 100 and the
     logistic loss published code stops on the ray (1, −1).""",
     {
         "p₂ at the end, logistic, C = 10": ("-0.05", "-3.192"),
@@ -228,12 +228,12 @@ def two_losses(how: str) -> Found:
     return found
 
 
-@experiment("6-7", SELECTION, {"attention sharpens, norm grows": ("yes", TEXT)}, "a vision transformer; not run again.")
+@experiment("6-7", SELECTION, {"attention sharpens, norm grows": ("yes", TEXT)}, "A vision transformer; not run again.")
 def vision(how: str) -> Found:
     return {}
 
 
-@experiment("8", SELECTION, {"limits of two inputs": ("2", TEXT)}, "no coordinates are published; these are ours.")
+@experiment("8", SELECTION, {"limits of two inputs": ("2", TEXT)}, "No coordinates are published; these are ours.")
 def limits(how: str) -> Found:
     starts = np.array([(0, 0), (0, 2), (-1, 0), (2, 0), (5, 0)], np.float64)
     p = follow(Stack.repeated(two_limits(), 5), starts, (LAST,), 1e-9, how)[0]
@@ -262,8 +262,8 @@ def _spheres(how: str, floor: float) -> tuple[Vector, Vector, Vector]:
     "9a",
     SELECTION,
     {"mean cos to a local optimum": ("0.997", TEXT)},
-    """d = 5, 10 and 100, a floor of 1e-12, or 1e-9 in the last row. The paper's floor, precision, start and draw are
-    not known; its 0.997 is what such a floor leaves in double precision.""",
+    """For d = 5, 10 and 100, with a floor of 1e-12, or 1e-9 in the last row. The paper's floor, precision, start and
+    draw are not known; its 0.997 is what such a floor leaves in double precision.""",
     {"mean cos to a local optimum": ("0.8", "0.998"), "... floor 1e-9": ("0.8", "0.996")},
 )
 def random_directions(how: str) -> Found:
@@ -280,7 +280,7 @@ def random_directions(how: str) -> Found:
     "9b-10",
     SELECTION,
     {"share of negative gaps": ("< 0.01", TEXT), "mean cos where negative": ("> 0.99", TEXT)},
-    "d = 2, 5, 10 and 100 together.",
+    "For d = 2, 5, 10 and 100 together.",
 )
 def random_gaps(how: str) -> Found:
     _, gap, away = _spheres(how, 1e-12 if how != EXACT else 0.0)
@@ -298,7 +298,7 @@ def in_the_plane(how: str, problem: Problem) -> Found:
     return {name: misalignment(path[0][0], W) for (name, W), path in zip(targets.items(), ends, strict=True)}
 
 
-IN_PLANE = """pictures alone are published, and K begins at random; this start is ours. Published code adds a penalty of
+IN_PLANE = """Pictures alone are published, and K begins at random; this start is ours. Published code adds a penalty of
 2.2e-16 (|K|² + |Q|²); exact descent has none."""
 TO_W, TO_KQ = "1 − cos(W, Frobenius solution)", "1 − cos(K Q', nuclear solution)"
 for _name, _problem, _ends in (
@@ -318,7 +318,7 @@ for _name, _problem, _ends in (
         "mean cos(W, Frobenius), step 1,000": ("0.993", PLOT),
         "mean cos(W, nuclear), step 1,000": ("0.862", PLOT),
     },
-    "the published 100 problems; starts are drawn without a seed there, with one here.",
+    "The published 100 problems; starts are drawn without a seed there, with one here.",
 )
 def local_optima(how: str) -> Found:
     runs, _ = trained(100, (100, 200, 1000, 2000), how)
@@ -335,7 +335,7 @@ def local_optima(how: str) -> Found:
     "svm_rank",
     MACHINES,
     {"mean Frobenius rank, n = d = 15": ("15", PLOT), "mean nuclear rank, n = d = 15": ("13.9", PLOT)},
-    """the first 20 of the published problems that can be separated, certified to 1e-8. The published nuclear ranks
+    """The first 20 of the published problems that can be separated, certified to 1e-8. The published nuclear ranks
     count what a general solver leaves above 1e-7; it is not run here.""",
 )
 def ranks(how: str) -> Found:
@@ -352,7 +352,7 @@ PREDICTIONS = ("both parts", "direction", "one token")
     "multi_token_converge",
     MACHINES,
     {f"1 − cos, {name}, d = 4": (x, PLOT) for name, x in zip(PREDICTIONS, ("0.034", "0.071", "0.155"), strict=True)},
-    """the runs that are kept of the first 250 published problems, where 500 kept ones are published; a few runs make
+    """The runs that are kept of the first 250 published problems, where 500 kept ones are published; a few runs make
     most of a mean. Starts are drawn without a seed there, with one here.""",
 )
 def several_tokens(how: str) -> Found:
@@ -380,7 +380,7 @@ def _embeddings(how: str, name: str) -> Found:
 
 
 SHAPES = (
-    "quadratic coefficient, and Spearman's rank correlation; no code, size or rate is published, all settings are ours."
+    "Quadratic coefficient, and Spearman's rank correlation; no code, size or rate is published, all settings are ours."
 )
 for _name, _figure in (("synthetic", "u-shape"), ("IMDB", "imdb"), ("Yelp", "yelp-reviews")):
     experiment(_name, EMBEDDINGS, SEEN, SHAPES)(partial(_embeddings, name=_figure))
