@@ -29,16 +29,6 @@ def records(rows: Iterable[Mapping[str, Any]]) -> Table:
     return table(**{name: np.array([row[name] for row in listed]) for name in listed[0]})
 
 
-def rows(found: Table) -> Iterator[dict[str, Any]]:
-    """And back.
-
-    >>> list(rows(table(t=[1, 2], p=[0.5, 0.25])))
-    [{'t': 1, 'p': 0.5}, {'t': 2, 'p': 0.25}]
-    """
-    for values in zip(*(column.tolist() for column in found.values()), strict=True):
-        yield dict(zip(found, values, strict=True))
-
-
 def last(found: Table) -> dict[str, Any]:
     """The last row, or the only one."""
     return {name: column[-1].item() for name, column in found.items()}
