@@ -130,13 +130,8 @@ MEANS = (  # 0 for W, 1 for (K, Q); step, column, expected mean, source
 @cache
 def _tables_local(count: int) -> Tables:
     runs, ends = trained(count, AT_LOCAL)
-    return {"runs": runs, "ends": ends, "means": summarised(runs, ("factors", "t"), _mean_row)}
-
-
-def _mean_row(runs: Table) -> dict[str, float]:
-    columns = {"attention": "attention", "to_frobenius": "f", "to_nuclear": "n"}
-    means = {name: runs[name].mean() for name in columns}
-    return {**means, **{f"{x}_error": standard_error(runs[name]) for name, x in columns.items()}}
+    means = summarised(runs, ("factors", "t"), lambda some: {name: some[name].mean() for name in WORDS})
+    return {"runs": runs, "ends": ends, "means": means}
 
 
 def checks_local(tables: Tables) -> list[Check]:
@@ -412,15 +407,14 @@ def _tables_several(wanted: int, most: int) -> Tables:
 
 
 def _kept(d: int, wanted: int, most: int) -> tuple[Table, int]:
-    parts = list[Table]()
-    for begin in range(0, most, BLOCK):
-        parts.append(kept_runs(d, range(begin + 1, min(begin + BLOCK, most) + 1), AT_SEVERAL))
-        seeds = np.unique(np.concatenate([part["seed"] for part in parts]))
+    runs: Table = {}
+    for begin in range(1, most + 1, BLOCK):
+        runs = stacked([runs, kept_runs(d, range(begin, min(begin + BLOCK, most + 1)), AT_SEVERAL)])
+        seeds = np.unique(runs.get("seed", ()))
         if len(seeds) >= wanted:
-            runs = stacked(parts)
             few = runs["seed"] <= seeds[wanted - 1]
             return {name: column[few] for name, column in runs.items()}, int(seeds[wanted - 1])
-    return stacked(parts), most
+    return runs, most
 
 
 def kept_runs(d: int, seeds: Iterable[int], at: Sequence[int], how: str = "float64") -> Table:
@@ -443,7 +437,7 @@ def kept_runs(d: int, seeds: Iterable[int], at: Sequence[int], how: str = "float
         for t, p in zip(at, path, strict=True) if found else ():
             away = {name: misalignment(p[k], target) for name, target in zip(NAMES_SEVERAL, found[1:], strict=True)}
             rows.append({"d": d, "seed": seed, "t": t, "tokens": found[0], **away})
-    return records(rows)
+    return records(rows) if rows else {}
 
 
 def _predictions(bags: Bags, queries: Vector, attention: Vector, W: Vector) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from ..problems.scores import scores_of
 class Normals:
     """Normal numbers in single precision, the next ones at each call.
 
-    >>> Normals(0)(3).round(4).tolist()
+    >>> [round(float(x), 4) for x in Normals(0)(3)]
     [1.541, -0.2934, -2.1788]
     """
 

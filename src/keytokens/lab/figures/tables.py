@@ -46,7 +46,7 @@ def sweep(row: Callable[..., Mapping[str, Any]], **grid: Iterable[Any]) -> Table
 def stacked(parts: Iterable[Table]) -> Table:
     """Tables of the same columns, one below the other; those without a row have none."""
     listed = [part for part in parts if part]
-    return {name: np.concatenate([part[name] for part in listed]) for name in listed[0]}
+    return {name: np.concatenate([part[name] for part in listed]) for name in (listed[0] if listed else ())}
 
 
 def where(found: Table, **values: Any) -> Table:
