@@ -50,7 +50,7 @@ def figures(names: Sequence[str] = ()) -> list[Figure]:
 
 def _family(one: Figure) -> int:
     """The place of the module that draws it."""
-    module = one.draw.__module__.rpartition(".")[2]
+    module = str(one.draw.__module__).rpartition(".")[2]
     return FAMILIES.index(module) if module in FAMILIES else len(FAMILIES)
 
 
