@@ -152,31 +152,12 @@ def figure(
     caption: str | None = None,
     sheet: Sheet = ONE_PANEL,
 ) -> Callable[[Draw], Draw]:
-    """Register the function that draws a figure. Its docstring is the caption, unless one is given.
+    """Register the function that draws a figure on matplotlib Axes. Its docstring is the caption, unless one is given.
 
-    Parameters
-    ----------
-    name : str
-        What is typed, `keytokens figure NAME`; the names of its files begin with it.
-    title : str
-        One line.
-    compute : callable
-        Takes `small` and returns tables by name, with all that is drawn or checked: no clock, no unseeded random
-        numbers, no download. `small` asks for a version for the tests, with fewer trials or steps; a figure that takes
-        a second or two may ignore it.
-    checks : callable
-        Takes the tables and returns the list of :class:`Check`.
-    full : callable, optional
-        Returns the tables in the published size, where that takes longer than two minutes and `compute` takes a sample.
-    caption : str, optional
-        A few sentences in our own words: what a paper states as the paper's, what was found here as ours.
-    sheet : Sheet, optional
-        How many panels there are, and how large.
-
-    Returns
-    -------
-    callable
-        A decorator of a function that takes the tables and the panels, which are matplotlib Axes, and draws on them.
+    `compute` takes `small` and returns tables by name, with all that is drawn or checked: no clock, no unseeded random
+    numbers, no download; small is for the tests. `checks` takes the tables. `full` returns them in the published size,
+    where that takes longer than two minutes and `compute` takes a sample. A caption says what a paper states as the
+    paper's, what was found here as ours. `name` is what is typed; the names of files begin with it.
     """
 
     def register(draw: Draw) -> Draw:

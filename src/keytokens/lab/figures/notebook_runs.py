@@ -41,7 +41,7 @@ from ..svm.solver import solve
 from . import figures
 from .matrix_runs import in_plane_starts, kept_runs, matrix_ends, solved_runs, trained
 from .notebooks import EXACT, PLOT, STORED, TEXT, Found, experiment
-from .simulations import spearman
+from .real_texts import spearman
 from .tables import cosine, states, where
 
 EMBEDDINGS, SELECTION, MACHINES = "trained embeddings", "max-margin selection", "transformers as SVMs"
