@@ -69,12 +69,8 @@ def compute_cone(small: bool) -> Tables:
     return {
         "edges": table(radius=radius, upper=both[:size], lower=both[size:], line=edge_line(radius)),
         "cone": table(
-            mu=constants.mu,
+            **{name: getattr(constants, name) for name in ("mu", "radius", "margin", "delta", "size")},
             degrees=np.degrees(np.arccos(1 - constants.mu)),
-            radius=constants.radius,
-            margin=constants.margin,
-            delta=constants.delta,
-            size=constants.size,
             stay_near=ends_locally(np.array([0.5, 1.0, 1.5, 2.0]), np.zeros(4)).sum(),
         ),
     }
