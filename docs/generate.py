@@ -32,6 +32,7 @@ SHELVES = {
     "keytokens.text": "From strings to counts.",
     "keytokens.io": "Tables in and out.",
     "keytokens.dask": "The same fit on a cluster.",
+    "keytokens.lab": "The front door of the laboratory: an own problem, and all that can be asked of it.",
     "keytokens.lab.selection": "Which tokens win.",
     "keytokens.lab.svm": "Max-margin problems of attention, with certificates.",
     "keytokens.lab.descent": "One loop, and the descents and flows that run in it.",

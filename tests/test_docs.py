@@ -18,11 +18,12 @@ from .test_layers import RANK
 DOCS = Path(__file__).parent.parent / "docs"
 generate = script(DOCS / "generate.py")
 # Shelves for those who work on the package itself; the others have a page.
-INNER = {"app", "base", "estimators", "lab", "model", "training"}
+INNER = {"app", "base", "estimators", "model", "training"}
 # Constants.
 NEED_NO_EXAMPLE = {"MASK", "__version__"}
 WITH_EXAMPLES = [
     "keytokens",
+    "keytokens.lab",
     "keytokens.lab.svm",
     "keytokens.lab.claims",
     "keytokens.lab.descent",

@@ -16,7 +16,7 @@ from keytokens.lab.descent import (
     Normalised,
     Plain,
     Polyak,
-    Recorder,
+    Run,
     flow,
     log_spaced,
     power,
@@ -36,7 +36,6 @@ from keytokens.lab.selection import (
     local_optimum,
     locally_optimal_selections,
     optimal_tokens,
-    reached_selections,
     score_gap,
     separable,
     separating_witness,
@@ -90,7 +89,6 @@ WITH_SCORES = {
     "score_gap": lambda K, g: score_gap(K, g, [0, 0], [[False] + [True] * (n - 1) for n in shape(K)]),
     "local_optimum": lambda K, g: [local_optimum(K, g, [0, 0]).gap, *local_optimum(K, g, [0, 0]).direction],
     "locally_optimal_selections": lambda K, g: [one.selection for one in locally_optimal_selections(K, g)],
-    "reached_selections": lambda K, g: reached_selections(K, g, starts=[P], norm=3.0).unsaturated[0].end,
     "directional_neighbours": lambda K, g: directional_neighbours(K, g, P).margin,
     "cone": lambda K, g: cone(K, g, optimum_of(K)).radius,
     "tight_smoothness": lambda K, g: tight_smoothness(K, g),
@@ -332,7 +330,7 @@ def test_lbfgs_reads_its_start():
 
 LBFGS_2 = LBFGS(lambda x: (float(x @ x), 2 * x), np.ones(2))
 SOLUTION = solve(MarginProblem.from_selection(EVEN, [0, 0]))
-TRAJECTORY = Recorder([0, 5])
+TRAJECTORY = Run([0, 5])
 run(Descent(PROBLEM, Normalised(0.1)), Z, 5, TRAJECTORY)
 COUNTS = [[1, 1, 0], [0, 1, 1]]
 E3 = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
@@ -341,10 +339,6 @@ E3 = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 REFUSED = [
     ("score_gap: `among`", lambda: score_gap(EVEN, EVEN_SCORES, [0, 0], [True])),
     ("score_gap: `among`", lambda: score_gap(EVEN, EVEN_SCORES, [0, 0], np.full(6, 2))),
-    ("reached_selections: `norms`", lambda: reached_selections(EVEN, EVEN_SCORES, norms=1.0)),
-    ("reached_selections: `seed`", lambda: reached_selections(EVEN, EVEN_SCORES, seed="a")),
-    ("reached_selections: `loss`", lambda: reached_selections(EVEN, EVEN_SCORES, "x")),
-    ("reached_selections: `starts`", lambda: reached_selections(EVEN, EVEN_SCORES, starts=[[1]])),
     *(("directional_neighbours: `q`", lambda q=q: directional_neighbours(EVEN, EVEN_SCORES, q)) for q in BAD_POINTS),
     ("cone: `optimum`", lambda: cone(EVEN, EVEN_SCORES, None)),
     ("cone: `optimum`", lambda: cone(RAGGED, RAGGED_SCORES, local_optimum(EVEN, EVEN_SCORES, [0, 0]))),
@@ -428,9 +422,9 @@ REFUSED = [
     ("power: `a`", lambda: power(1.0, np.nan)),
     ("log_spaced: `last`", lambda: log_spaced("x")),
     ("log_spaced: `per_decade`", lambda: log_spaced(10, 0)),
-    ("Recorder: `steps`", lambda: Recorder(["x"])),
-    ("Recorder: `steps`", lambda: Recorder(3)),
-    *(("Trajectory: `target`", lambda p=p: TRAJECTORY.trajectory.distance(p)) for p in [*BAD_POINTS, Z]),
+    ("Run: `steps`", lambda: Run(["x"])),
+    ("Run: `steps`", lambda: Run(3)),
+    *(("Run: `direction`", lambda p=p: TRAJECTORY.distance(p)) for p in [*BAD_POINTS, Z]),
     ("Problem.of: `loss`", lambda: Problem.of(EVEN, EVEN_SCORES, 3)),
     ("Problem.cross: `queries`", lambda: Problem.cross(EVEN, [np.nan, 1.0], EVEN_SCORES)),
     ("Problem.cross: `queries`", lambda: Problem.cross(EVEN, [], EVEN_SCORES)),
@@ -466,7 +460,7 @@ def test_other_arguments(start, call):
 
 # What comes out of the doors, and what holds no data.
 RESULTS: dict[ModuleType, set[str]] = {
-    selection: {"Cone", "DirectionalNeighbours", "Limits", "LocalOptimum", "Reached", "Unsaturated"},
+    selection: {"Cone", "DirectionalNeighbours", "LocalOptimum"},
     svm: {"NotSeparable", "NotSolved", "Solution", "Witness"},
     paths: {"Falls", "PathPoint", "Proof", "SetPath", "SetPoint"},
     descent: {"Outcome", "Status"},

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from keytokens.base.errors import InputError, NotSeparable
-from keytokens.lab.descent import Status
-from keytokens.lab.problems.losses import Correlation
 from keytokens.lab.selection import (
     cone,
     directional_neighbours,
@@ -16,7 +14,6 @@ from keytokens.lab.selection import (
     local_optimum,
     locally_optimal_selections,
     optimal_tokens,
-    reached_selections,
     score_gap,
     separating_witness,
     smoothness,
@@ -145,100 +142,6 @@ def test_a_margin_too_thin_ends_no_branch(monkeypatch):
     monkeypatch.setattr("keytokens.lab.selection.solve", thin(6))
     with pytest.raises(NotSolved, match="too thin"):
         list(locally_optimal_selections(keys, gamma))
-
-
-# Where descents end
-
-
-def summary(limits):
-    return {tuple(one.selection.tolist()): one for one in limits.reached}
-
-
-@pytest.mark.parametrize("method", ["flow", "descent"])
-def test_descents_reach_the_global_and_the_local_optimum(method):
-    """One input, starts (0, y): four of six end in the global direction, two in the local one."""
-    starts = [[0.0, y] for y in (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)]
-    limits = reached_selections(ONE, APART, starts=starts, method=method)
-    found = summary(limits)
-    assert {selection: one.starts for selection, one in found.items()} == {(0,): 4, (1,): 2}
-    assert {selection: one.globally_optimal for selection, one in found.items()} == {(0,): True, (1,): False}
-    assert all(one.locally_optimal for one in limits.reached)
-    np.testing.assert_allclose(found[0,].optimum.solution.p, [-10 / 101, 100 / 101], atol=1e-12)
-    np.testing.assert_allclose(found[1,].optimum.solution.p, [1, 0], atol=1e-12)
-    assert max(one.distances.max() for one in limits.reached) < 1e-5
-    assert (limits.starts, limits.unsaturated) == (6, ())
-    assert [len(one.distances) for one in limits.reached] == [4, 2]
-    assert {status for one in limits.reached for status in one.statuses} == {Status.FAR_ENOUGH}
-
-
-def test_random_starts_reach_both_limits_of_two_inputs():
-    limits = reached_selections(TWO, TWO_SCORES, starts=10, norms=(3.0,), norm=1e3, method="descent")
-    found = summary(limits)
-    assert set(found) == {(0, 0), (0, 1)}
-    assert (found[0, 0].globally_optimal, found[0, 1].globally_optimal) == (True, False)
-    assert sum(one.starts for one in limits.reached) == limits.starts == 10
-    assert limits.reached[0].starts >= limits.reached[1].starts
-    assert all(one.locally_optimal and one.distances.max() < 1e-4 for one in limits.reached)
-
-
-def test_the_same_seed_gives_the_same_limits():
-    one, two, other = (reached_selections(ONE, APART, starts=2, seed=seed, norm=50.0) for seed in (1, 1, 2))
-    assert [x.distances.tolist() for x in one.reached] == [x.distances.tolist() for x in two.reached]
-    assert [x.distances.tolist() for x in one.reached] != [x.distances.tolist() for x in other.reached]
-
-
-def test_what_is_reached_is_among_what_is_enumerated():
-    """Over random problems of five dimensions, less than 1% of the saturated runs may be exceptions."""
-    saturated = exceptions = 0
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        keys, gamma = rng.normal(size=(3, 4, 5)), rng.normal(size=12)
-        limits = reached_selections(keys, gamma, starts=2, norms=(0.1, 3.0), method="descent", norm=300.0)
-        everything = {tuple(one.selection.tolist()) for one in locally_optimal_selections(keys, gamma)}
-        assert limits.starts == 4
-        for one in limits.reached:
-            saturated += one.starts
-            assert (tuple(one.selection.tolist()) in everything) == one.locally_optimal
-            exceptions += 0 if one.locally_optimal else one.starts
-            assert one.distances.max() < 1e-2
-    assert saturated > 20
-    assert exceptions <= 0.01 * saturated
-
-
-@pytest.mark.parametrize("method, status", [("flow", Status.STATIONARY), ("descent", Status.OUT_OF_STEPS)])
-def test_runs_that_do_not_decide_are_reported(method, status):
-    """Two inputs that want opposite keys: a finite minimum, for every start."""
-    keys, gamma = [[[1.0], [0.0]], [[-1.0], [0.0]]], np.array([1.0, 0.0, 2.0, 0.0])
-    limits = reached_selections(keys, gamma, starts=[[0.5], [-2.0]], method=method, norm=50.0)
-    assert limits.reached == ()
-    assert [one.start.tolist() for one in limits.unsaturated] == [[0.5], [-2.0]]
-    assert {one.status for one in limits.unsaturated} == {status}
-    assert all(one.attention < 0.9 for one in limits.unsaturated)
-    assert abs(limits.unsaturated[0].end - limits.unsaturated[1].end).max() < 0.2
-
-
-def test_other_losses_and_single_tokens():
-    limits = reached_selections([[[1.0, 2.0]]], np.array([1.0]), Correlation(), starts=2)
-    assert [(one.selection.tolist(), one.starts, one.distances.max()) for one in limits.reached] == [([0], 2, 0)]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"starts": [[1.0]]}, "`starts` must be a number of starts, or finite starts as rows of 2 numbers; saw"),
-        ({"starts": [[1.0], [1.0, 2.0]]}, "`starts` must be a number of starts, or finite starts"),
-        ({"starts": "many"}, "`starts` must be a number of starts, or finite starts as rows of 2 numbers; saw 'many'."),
-        ({"starts": [[1.0, math.nan]]}, "`starts` must be a number of starts, or finite starts"),
-        ({"starts": 0}, "`starts` must be a whole number of at least 1; saw 0."),
-        ({"norms": [-1.0]}, "`norms` must be a finite number of at least 0; saw -1.0."),
-        ({"norm": 0.0}, "`norm` must be a finite number above 0; saw 0.0."),
-        ({"method": "newton"}, "`method` must be one of 'flow', 'descent'; saw 'newton'."),
-    ],
-)
-def test_wrong_options(options, message):
-    with pytest.raises(InputError) as refused:
-        reached_selections(ONE, APART, **options)
-    assert message in str(refused.value)
 
 
 def test_too_many_selections_are_refused():

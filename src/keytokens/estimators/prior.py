@@ -18,7 +18,7 @@ class Prior(BaseEstimator):  # type: ignore[misc]
     ratio, spread : float
         The prior of the values: how much of the log-count ratio its mean holds, and how wide it is.
     sink : float
-        The weight of the sink, in mean document weights. 0: no sink, the model of the paper.
+        The weight of the sink, in mean document weights. 0: no sink.
     attention_penalty : float
         Precision of the prior of the attention logits: large for attention that stays close to it.
     tol : float

@@ -1,17 +1,28 @@
-"""What became of many runs: which selection each ended in, and whether that is locally and globally optimal."""
+"""Many runs: a batch of them, and what became of each, which selection it ended in and whether that is optimal."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from ..base.checks import check_choice, check_number
+from ..base.errors import refusal
+from ..base.threads import one_blas_thread
+from ..explain.record import frame
 from ..model.ragged import Index, Vector
+from ..training.loop import Status, run
+from .descent.flow import flow
 from .descent.stack import Flags, Stack
+from .descent.steps import Descent, Normalised, Plain
 from .problems.geometry import misalignment
 from .problems.problem import Problem
 from .selection import SATURATED, local_optimum, separable
+
+BATCHES = ("normalised", "plain", "flow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,19 +34,42 @@ class Endings:
     gap: Vector  # (m,) least score of a selected token above a neighbour of its max-margin direction
     distance: Vector  # (m,) 1 - cos to the max-margin direction of the selected tokens
     separable: Flags  # (m,) the best tokens can be selected at all
+    selections: tuple[Index, ...]
+    ends: tuple[Vector, ...]
+    statuses: tuple[Status, ...]
 
     @classmethod
-    def of(cls, stack: Stack, p: Vector) -> Endings:
-        a = stack.logits(p)
-        selection = a.argmax(axis=0)
-        attention = (1 / np.exp(a - a.max(axis=0)).sum(axis=0)).mean(axis=1)
-        is_best = (selection == stack.scores.argmax(axis=2)).all(axis=1)
-        saturated = attention >= SATURATED
-        judged = [_judged(stack[k], p[k], selection[k]) if saturated[k] else (np.nan,) * 2 for k in range(len(stack))]
-        gap, distance = np.array(judged).T
-        # what is selected with a margin needs no other proof that it can be selected
-        feasible = [bool(saturated[k] and is_best[k]) or _can_win(stack[k]) for k in range(len(stack))]
-        return cls(attention, is_best, gap, distance, np.array(feasible))
+    def of(cls, problems: Stack | Sequence[Problem], ends: Sequence[Vector] | Vector) -> Endings:
+        """Runs that have come to `ends`; each problem is judged once for each selection."""
+        if isinstance(problems, Stack):
+            a = problems.logits(np.asarray(ends))
+            chosen = list(a.argmax(axis=0))
+            attention = (1 / np.exp(a - a.max(axis=0)).sum(axis=0)).mean(axis=1)
+        else:
+            readings = [problem.read((p,)) for problem, p in zip(problems, ends, strict=True)]
+            chosen = [one.selection for one in readings]
+            attention = np.array([one.attention[one.selected].mean() for one in readings])
+        known: dict[tuple[int, bytes], tuple[float, Vector]] = {}
+        rows = []
+        for k, (selection, p) in enumerate(zip(chosen, ends, strict=True)):
+            problem = problems[k]
+            best = problem.keys.argmax(problem.scores)
+            is_best, saturated = bool((selection == best).all()), attention[k] >= SATURATED
+            gap = away = np.nan
+            if saturated:
+                key = (k if isinstance(problems, Stack) else id(problem), selection.tobytes())
+                if key not in known:
+                    found = local_optimum(problem.keys, problem.scores, selection)  # p itself separates
+                    known[key] = found.gap, found.solution.p
+                gap, away = known[key][0], misalignment(p, known[key][1]) if p.any() else 0.0
+            # what is selected with a margin needs no other proof that it can be selected
+            rows.append((is_best, gap, away, bool(saturated and is_best) or separable(problem.keys, best)))
+        flags, gaps, distances, possible = (np.array(column) for column in zip(*rows, strict=True))
+        statuses = (Status.OUT_OF_STEPS,) * len(rows)
+        return cls(attention, flags, gaps, distances, possible, tuple(chosen), tuple(map(np.asarray, ends)), statuses)
+
+    def __len__(self) -> int:
+        return len(self.attention)
 
     @cached_property
     def saturated(self) -> Flags:
@@ -51,12 +85,68 @@ class Endings:
         """... which is the globally optimal one."""
         return self.is_local & self.is_best
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """A row a run."""
+        return {
+            "selection": [tuple(one.tolist()) for one in self.selections],
+            "locally_optimal": self.is_local,
+            "globally_optimal": self.is_global,
+            "saturated": self.saturated,
+            "correlation": 1 - self.distance,
+            "norm": np.array([np.linalg.norm(p) for p in self.ends]),
+            "attention": self.attention,
+            "status": [one.name for one in self.statuses],
+        }
 
-def _judged(problem: Problem, p: Vector, selection: Index) -> tuple[float, float]:
-    """Score gap and 1 - cos to the max-margin direction of what p selects."""
-    found = local_optimum(problem.keys, problem.scores, selection)  # p itself separates: never NotSeparable
-    return found.gap, misalignment(p, found.solution.p)
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each run."""
+        return frame(self.columns)
 
 
-def _can_win(problem: Problem) -> bool:
-    return separable(problem.keys, problem.keys.argmax(problem.scores))
+@one_blas_thread()
+def run_many(
+    problems: Iterable[Any] | Callable[[int], Any],
+    seeds: Iterable[int] = (),
+    *,
+    method: str = "normalised",
+    steps: int = 1000,
+    eta: float = 0.1,
+    starts: Any = None,
+    norm: float = 1e8,
+) -> Endings:
+    """Runs of many problems with given scores, or of one problem from many starts, and what became of each.
+
+    `problems` is a list, or a function of a seed with a list of `seeds`. Descents of problems of one shape run
+    together; they make `steps` of length `eta`, or of eta times the gradient ("plain"). "flow" goes on to `norm`, which
+    takes about a second a run where plain descent would never come.
+
+    >>> found = run_many([Problem.of([[[1.0, 0.0], [0.0, 0.0]]], [1.0, 0.0])] * 2, starts=[[0.0, 1.0], [0.0, 0.0]])
+    >>> found.columns["selection"], found.is_global.tolist()
+    ([(0,), (0,)], [True, True])
+    """
+    check_choice("run_many", "method", method, BATCHES)
+    check_number("run_many", "norm", norm, 0.0, above=True)
+    made = [problems(seed) for seed in seeds] if callable(problems) else list(problems)
+    inner: list[Problem] = [getattr(one, "inner", one) for one in made]
+    if not inner or not all(isinstance(one, Problem) and hasattr(one, "scores") for one in inner):
+        raise refusal("run_many", "problems", "be problems with given scores, or a function of a seed", problems)
+    long = [Problem.of(one.keys, one.scores, one.loss) for one in inner] if _matrices(inner) else inner
+    begin = [np.zeros(one.keys.dim) for one in long] if starts is None else [np.ravel(one) for one in starts]
+    if [len(one) for one in begin] != [one.keys.dim for one in long]:
+        raise refusal("run_many", "starts", f"be one start for each of the {len(long)} problems", starts)
+    shapes = {(one.loss.name, one.keys.dim, *one.keys.sizes.tolist()) for one in long}
+    if method != "flow" and len(shapes) == 1 and len(set(long[0].keys.sizes.tolist())) == 1:
+        stack = Stack.of(long)
+        return Endings.of(stack, stack.descend(steps, eta, start=np.stack(begin), plain=method == "plain"))
+    if method == "flow":
+        outcomes: list[Any] = [flow(problem, start, norm) for problem, start in zip(long, begin, strict=True)]
+    else:
+        rule = Plain(eta) if method == "plain" else Normalised(eta)
+        outcomes = [run(Descent(one, rule), start, steps) for one, start in zip(long, begin, strict=True)]
+    found = Endings.of(long, [one.state.p for one in outcomes])
+    return replace(found, statuses=tuple(one.status for one in outcomes))
+
+
+def _matrices(problems: Sequence[Problem]) -> bool:
+    return any(len(shape) == 2 for one in problems for shape in one.shapes)

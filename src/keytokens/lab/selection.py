@@ -18,14 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.checks import array_of, check_choice, check_number, floats
+from ..base.checks import array_of, check_number
 from ..base.errors import NotSeparable, refusal
 from ..model.ragged import Bags, Index, Vector
-from ..training.loop import Outcome, Status, run
-from .descent.flow import flow
-from .descent.steps import Descent, Growing
-from .problems.losses import Logistic, MarginLoss, check_loss
-from .problems.problem import Problem
 from .problems.scores import read_scores
 from .svm.problem import MarginProblem
 from .svm.solution import NotSolved, Solution
@@ -34,8 +29,6 @@ from .svm.solver import solve, solved
 ON_THE_MARGIN = 1e-6  # a token whose margin is below 1 + this is a neighbour
 MOST_SELECTIONS = 200_000  # to enumerate
 SATURATED = 1 - 1e-5  # mean attention on the selected tokens from which on a run has decided
-METHODS = ("flow", "descent")
-MOST_STEPS = 5_000  # of a descent, which needs about 1,000
 
 
 def optimal_tokens(keys: Any, gamma: Any, *, strict: bool = True) -> Index:
@@ -141,7 +134,7 @@ def locally_optimal_selections(keys: Any, gamma: Any) -> Iterator[LocalOptimum]:
     candidates = math.prod(bags.sizes.tolist())
     if candidates > MOST_SELECTIONS:
         rule = f"have at most {MOST_SELECTIONS:,} selections to enumerate"
-        raise refusal("locally_optimal_selections", "keys", rule, candidates, "run descents from many starts instead")
+        raise refusal("locally_optimal_selections", "keys", rule, candidates, "see where runs end: lab.run_many")
     judged = (_judged(bags, gamma, selection, solution) for selection, solution in _separable(bags, (), None))
     return (one for one in judged if one.holds)
 
@@ -164,147 +157,6 @@ def _separable(bags: Bags, chosen: tuple[int, ...], start: Solution | None) -> I
             yield from _separable(bags, selection, solution)
         elif solution is not None:
             yield np.array(selection), solution
-
-
-# Where descents end --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Reached:
-    """A selection that descents ended in, with its max-margin direction.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> (one,) = reached_selections(keys, gamma, starts=[[0.0, 1.0]]).reached
-    >>> one.selection.tolist(), one.starts, one.locally_optimal, bool(one.distances.max() < 1e-4)
-    ([0], 1, True, True)
-    """
-
-    optimum: LocalOptimum
-    statuses: tuple[Status, ...]  # how each of the runs ended
-    distances: Vector  # (starts,) 1 - cos between where each one ended and the max-margin direction
-    globally_optimal: bool  # the selected token of each bag has the largest score of its bag
-
-    @property
-    def selection(self) -> Index:
-        return self.optimum.selection
-
-    @property
-    def starts(self) -> int:
-        """How many of them ended here."""
-        return len(self.statuses)
-
-    @property
-    def locally_optimal(self) -> bool:
-        """Every selected token outscores its neighbours; where not, the run is an exception to the theorems."""
-        return self.optimum.holds
-
-
-@dataclass(frozen=True, eq=False)
-class Unsaturated:
-    """A run that ended before it had decided.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> (one,) = reached_selections(keys, gamma, starts=[[0.0, 0.0]], norm=1.0).unsaturated
-    >>> one.status.name, bool(0 < one.attention < 1)
-    ('FAR_ENOUGH', True)
-    """
-
-    start: Vector
-    end: Vector
-    attention: float  # on the tokens with most of it, mean over the bags
-    status: Status
-
-
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """What descents from many starts end in: every start is in one of the two.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> found = reached_selections(keys, gamma, starts=[[0.0, 1.0], [0.0, -1.5]])
-    >>> found.starts, len(found.reached)
-    (2, 2)
-    """
-
-    reached: tuple[Reached, ...]  # most starts first
-    unsaturated: tuple[Unsaturated, ...]
-
-    @property
-    def starts(self) -> int:
-        return sum(one.starts for one in self.reached) + len(self.unsaturated)
-
-
-def reached_selections(
-    keys: Any,
-    gamma: Any,
-    loss: MarginLoss | None = None,
-    *,
-    starts: int | Sequence[Any] | Vector = 20,
-    norms: Sequence[float] = (1.0,),
-    seed: int = 0,
-    norm: float = 1e4,
-    method: str = "flow",
-) -> Limits:
-    """The selections that training p ends in, from many starts, each judged.
-
-    `starts` random directions at each of the `norms`, or the starts themselves, one a row. Each run goes on to |p| =
-    `norm`, along the gradient flow or by normalised descent with growing steps; the loss is logistic unless given.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> found = reached_selections(keys, gamma, starts=[[0.0, 1.0], [0.0, 0.0], [0.0, -1.5]])
-    >>> [(one.selection.tolist(), one.starts, one.globally_optimal) for one in found.reached]
-    [([0], 2, True), ([1], 1, False)]
-    >>> len(found.unsaturated)
-    0
-    """
-    bags = Bags.of(keys, "reached_selections")
-    check_choice("reached_selections", "method", method, METHODS)
-    check_number("reached_selections", "norm", norm, 0.0, above=True)
-    check_number("reached_selections", "seed", seed, 0, whole=True)
-    check_loss("reached_selections", loss or Logistic())
-    problem = Problem.of(bags, read_scores("reached_selections", gamma, bags), loss or Logistic())
-    ends: dict[tuple[int, ...], list[Outcome[Any]]] = {}
-    unsaturated = []
-    for start in _starts(bags.dim, starts, norms, seed):
-        outcome = _to_the_end(problem, start, norm, method)
-        reading = outcome.state.reading
-        attention = float(reading.attention[reading.selected].mean())
-        if attention >= SATURATED:
-            ends.setdefault(tuple(reading.selection.tolist()), []).append(outcome)
-        else:
-            unsaturated.append(Unsaturated(start, outcome.state.p, attention, outcome.status))
-    reached = sorted((_reached(problem, *end) for end in ends.items()), key=lambda one: -one.starts)
-    return Limits(tuple(reached), tuple(unsaturated))
-
-
-def _starts(dim: int, starts: Any, norms: Sequence[float], seed: int) -> Vector:
-    if not isinstance(starts, (int, np.integer)):
-        given = floats(starts)
-        if given is None or given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.isfinite(given).all():
-            rule = f"be a number of starts, or finite starts as rows of {dim} numbers"
-            raise refusal("reached_selections", "starts", rule, starts)
-        return given
-    check_number("reached_selections", "starts", starts, 1, whole=True)
-    lengths = array_of("reached_selections", "norms", norms, (-1,))
-    for norm in lengths.tolist():
-        check_number("reached_selections", "norms", norm, 0.0)
-    away = np.random.default_rng(seed).normal(size=(len(lengths), int(starts), dim))
-    away *= lengths[:, None, None] / np.linalg.norm(away, axis=2, keepdims=True)
-    return away.reshape(-1, dim)
-
-
-def _to_the_end(problem: Problem, start: Vector, norm: float, method: str) -> Outcome[Any]:
-    if method == "flow":
-        return flow(problem, start, norm)
-    return run(Descent(problem, Growing(0.1, share=0.05, cap=5e-3 * norm), norm), start, MOST_STEPS)
-
-
-def _reached(problem: Problem, selection: tuple[int, ...], ends: list[Outcome[Any]]) -> Reached:
-    bags = problem.keys
-    optimum = local_optimum(bags, problem.scores, np.array(selection))
-    chosen = bags.chosen(optimum.selection)
-    best = bool((problem.scores[chosen] == bags.max(problem.scores)).all())
-    distances = np.array([optimum.solution.distance(end.state.p) for end in ends])
-    return Reached(optimum, tuple(end.status for end in ends), distances, best)
 
 
 # Any direction -------------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The gradient in E, p and v; training them; several classes contain two; too few dimensions."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -15,7 +13,6 @@ from keytokens.lab.problems import embeddings
 from keytokens.lab.problems.embeddings import (
     Classes,
     class_frequencies,
-    fit_embeddings,
     multiclass_gradient,
     planted_classes,
     pull_back,
@@ -24,10 +21,8 @@ from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.attention import Gradient, Parameters, evaluate
 from keytokens.model.blocks import Block
 from keytokens.model.losses import CrossEntropy, Logistic, loss_for
-from keytokens.model.prior import PriorOptions, prior_of, statistics
 
 from ...model.reference import random_counts
-from ...training.test_fit import PLAIN, check_gradient, check_learned, objective_of, problem
 
 # The gradient, and training ------------------------------------------------------------------------------------------
 
@@ -87,84 +82,6 @@ def test_one_step_moves_rows_in_the_span_of_p_and_v(m):
     gradient = evaluate(Block.of(C), rng.integers(0, max(2, m), 40), np.ones(40), loss_for(max(2, m)), theta)
     sizes = np.linalg.svd(pull_back(gradient, E, p, v)[0], compute_uv=False)
     assert sizes[m + 1] < 1e-13 * sizes[0]
-
-
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("sink", [0.0, 0.5])
-def test_fit_embeddings_descends_and_repeats(K, sink):
-    def fit(threads: int, seed: int = 7):
-        values = []
-        trained, parts = fit_embeddings(
-            problem(K, threads=threads),
-            PriorOptions(sink=sink),
-            dim=5,
-            seed=np.random.RandomState(seed),
-            max_iter=60,
-            tolerance=1e-9,
-            watch=lambda state: values.append(state.value),
-        )
-        return trained, parts, values
-
-    trained, (E, p, v), values = fit(1)
-    assert values[-1] < 0.9 * values[0]
-    assert all(after <= before for before, after in pairwise(values))
-    assert len(values) == trained.steps + 1
-    m = 1 if K == 2 else K
-    assert (E.shape, p.shape, v.shape) == ((10, 5), (5,), (m, 5))
-    assert_allclose(trained.theta.a, E @ p, rtol=1e-12)
-    assert_allclose(trained.theta.B, v @ E.T, rtol=1e-12)
-    again, (E2, p2, v2), _ = fit(2)
-    assert E.tobytes() + p.tobytes() + v.tobytes() == E2.tobytes() + p2.tobytes() + v2.tobytes()
-    assert trained.theta.c.tobytes() == again.theta.c.tobytes()
-    assert not np.array_equal(fit(1, seed=8)[1][0], E)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_the_objective_of_the_embeddings(monkeypatch, K):
-    """sum_i loss_i + |E - E_1|^2 / 2 + (n / 10) (|p - p_0|^2 + |v - v_0|^2) / 2, and its gradient."""
-    data, m, V, dim = problem(K), (1 if K == 2 else K), 10, 4
-    fit = lambda: fit_embeddings(data, PLAIN, dim, np.random.RandomState(0), 0, 0.0)  # noqa: E731
-    objective, start = objective_of(monkeypatch, fit, embeddings)
-    point = start + 0.3 * np.random.default_rng(0).normal(size=len(start))
-    E, p, v, c = np.split(point, np.cumsum([V * dim, dim, m * dim]))
-    away = np.split(point - start, np.cumsum([V * dim, dim, m * dim]))
-    E, v = E.reshape(V, dim), v.reshape(m, dim)
-    prior = prior_of(data.sum(statistics, K), PLAIN)
-    theta = Parameters(E @ p, v @ E.T, c, c, prior.log_sink)
-    held = 0.1 * data.weights[0].sum()
-    pull = 0.5 * (away[0] @ away[0]) + 0.5 * held * (away[1] @ away[1] + away[2] @ away[2])
-    assert objective(point)[0] == pytest.approx(data.sum(evaluate, loss_for(K), theta).loss + pull, rel=1e-12)
-    check_gradient(objective, point)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_the_first_step_of_the_embeddings(monkeypatch, K):
-    """E_1 - E_0 lies along minus the gradient, and moves the values by `ratio` times their unit."""
-    data, m, V, dim, starts = problem(K), (1 if K == 2 else K), 10, 6, {}
-    for ratio in (0.0, 1.5):
-        fit = lambda r=ratio: fit_embeddings(  # noqa: E731
-            data, PriorOptions(ratio=r), dim, np.random.RandomState(0), 0, 0.0
-        )
-        starts[ratio] = objective_of(monkeypatch, fit, embeddings)[1]
-    E0, p0, v0, c0 = np.split(starts[0.0], np.cumsum([V * dim, dim, m * dim]))
-    E0, v0 = E0.reshape(V, dim), v0.reshape(m, dim)
-    moved = (starts[1.5] - starts[0.0])[: V * dim].reshape(V, dim)
-    prior = prior_of(data.sum(statistics, K), PLAIN)
-    theta = Parameters(E0 @ p0, v0 @ E0.T, c0, c0, prior.log_sink)
-    dE, _, _ = pull_back(data.sum(evaluate, loss_for(K), theta), E0, p0, v0)
-    cosine = -(moved * dE).sum() / np.sqrt((moved**2).sum() * (dE**2).sum())
-    assert cosine == pytest.approx(1, abs=1e-12)
-    df = data.sum(statistics, K).presence.sum(axis=1)
-    size = np.sqrt(((v0 @ moved.T) ** 2 @ df).mean() / df.sum())
-    unit = np.sqrt((df @ prior.width**2).mean() / df.sum())
-    assert size == pytest.approx(1.5 * unit, rel=1e-10)
-    assert_allclose(v0 @ v0.T, unit**2 * np.eye(m), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_embeddings_learn(K):
-    data = problem(K, n=300)
-    check_learned(data, fit_embeddings(data, PLAIN, 8, np.random.RandomState(0), 200, 1e-8)[0].theta)
 
 
 # Several classes -----------------------------------------------------------------------------------------------------

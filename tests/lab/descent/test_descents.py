@@ -5,7 +5,7 @@ import pytest
 
 from keytokens.base.errors import InputError
 from keytokens.lab.claims.instances import GMM, one_bag, three_bags
-from keytokens.lab.descent import Descent, Growing, Normalised, Plain, Polyak, Recorder, Status, log_spaced, run
+from keytokens.lab.descent import Descent, Growing, Normalised, Plain, Polyak, Run, Status, log_spaced, run
 from keytokens.lab.problems.geometry import misalignment
 from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import Bags
@@ -15,13 +15,13 @@ from .least_distance import max_margin
 
 @pytest.mark.parametrize("y", [1.0, -1.5])
 def test_one_bag_every_start_goes_to_the_global_direction(y):
-    recorder = Recorder(log_spaced(1000))
+    recorder = Run(log_spaced(1000))
     run(Descent(one_bag(0.9), Normalised(0.1)), np.array([0.0, y]), 1000, recorder)
-    path = recorder.trajectory
+    path = recorder
     assert path.distance(GMM)[-1] < 3.1e-4
-    assert path.selection[-1].tolist() == [0]
-    assert path.min_attention[-1] == pytest.approx(1, abs=1e-12)
-    assert path.soft_sparsity[-1] == pytest.approx(1, abs=1e-12)
+    assert path["selection"][-1].tolist() == [0]
+    assert path["min_attention"][-1] == pytest.approx(1, abs=1e-12)
+    assert path["soft_sparsity"][-1] == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("problem, n", [(one_bag(0.9), 1), (three_bags(), 3)], ids=["one bag", "three bags"])
@@ -62,19 +62,19 @@ def test_ends_are_sentences():
 
 
 def test_losses_fall_along_small_steps():
-    recorder = Recorder(None)
+    recorder = Run(None)
     run(Descent(three_bags(), Plain(0.01)), np.zeros(2), 200, recorder)
-    path = recorder.trajectory
+    path = recorder
     assert len(path) == 201
-    assert (np.diff(path.loss) < 0).all()
-    assert path.direction[0].tolist() == [0, 0]
-    assert set(path.excess_sign) <= {-1.0, 1.0}
+    assert (np.diff(path["loss"]) < 0).all()
+    assert path["direction"][0].tolist() == [0, 0]
+    assert set(path["excess_sign"]) <= {-1.0, 1.0}
 
 
 def test_log_spaced_steps_by_default():
-    recorder = Recorder()
+    recorder = Run()
     run(Descent(one_bag(0.9), Normalised(0.1)), np.zeros(2), 100, recorder)
-    assert recorder.trajectory.t.tolist() == log_spaced(100).tolist()
+    assert recorder["t"].tolist() == log_spaced(100).tolist()
     assert log_spaced(0).tolist() == [0]
 
 
@@ -91,7 +91,7 @@ def test_log_spaced_steps_by_default():
             lambda: run(Descent(one_bag(0.9), Plain(1.0)), np.zeros(3), 1),
             r"the trained parameters, \(2,\); saw \(\(3,\),\)",
         ),
-        (lambda: Recorder([]).trajectory, "`steps` must hold a step that the run has made"),
+        (lambda: Run([])["t"], "`steps` must hold a step that the run has made"),
     ],
 )
 def test_refusals(make, message):

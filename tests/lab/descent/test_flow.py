@@ -7,7 +7,7 @@ from scipy import sparse
 
 from keytokens.base.errors import InputError
 from keytokens.lab.claims.instances import joint, one_bag, three_bags, tied, two_limits
-from keytokens.lab.descent import Descent, Flow, Plain, Recorder, Status, flow, run
+from keytokens.lab.descent import Descent, Flow, Plain, Run, Status, flow, run
 from keytokens.lab.problems.geometry import misalignment
 from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import Bags
@@ -19,20 +19,20 @@ FAR = [(one_bag(0.9), 1), (three_bags(), 3), (tied(0), 4), (two_limits(), 2)]
 
 @pytest.mark.parametrize("problem, n", FAR, ids=["one bag", "three bags", "tied", "two limits"])
 def test_to_a_million(problem, n):
-    recorder = Recorder(None)
+    recorder = Run(None)
     outcome = flow(problem, np.zeros(problem.keys.dim), 1e6, recorder)
-    path = recorder.trajectory
+    path = recorder
     target = max_margin(problem.keys, np.zeros(n, int))
     assert outcome.status is Status.FAR_ENOUGH
     assert outcome.state.norm == pytest.approx(1e6)
     assert path.distance(target)[-1] < 1e-9
-    assert (np.diff(path.log_excess[path.norm > 30]) < 0).all()
-    assert path.min_attention[-1] == 1
+    assert (np.diff(path["log_excess"][path["norm"] > 30]) < 0).all()
+    assert path["min_attention"][-1] == 1
     # log(L - L_inf) = -|p|/|p_mm| to leading order
-    assert -path.log_excess[-1] * np.linalg.norm(target) / 1e6 == pytest.approx(1, rel=1e-4)
+    assert -path["log_excess"][-1] * np.linalg.norm(target) / 1e6 == pytest.approx(1, rel=1e-4)
     # 1 - cos = O(1/|p|^2)
-    late = path.norm > 1e4
-    assert_allclose(np.polyfit(np.log(path.norm[late]), np.log(path.distance(target)[late]), 1)[0], -2, atol=0.02)
+    late = path["norm"] > 1e4
+    assert_allclose(np.polyfit(np.log(path["norm"][late]), np.log(path.distance(target)[late]), 1)[0], -2, atol=0.02)
 
 
 def test_small_gradient_steps_stay_on_the_path():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
-from keytokens.lab.descent import Descent, MirrorDescent, Normalised, Plain, Polyak, Recorder, Status, run
+from keytokens.lab.descent import Descent, MirrorDescent, Normalised, Plain, Polyak, Run, Status, run
 from keytokens.lab.problems.geometry import conjugate, divergence, mirror, norm
 from keytokens.lab.problems.problem import Problem
 from keytokens.lab.svm import MarginProblem, solve_lq
@@ -116,9 +116,9 @@ def test_each_norm_goes_to_its_own_direction():
 
 def test_records_and_ends():
     problem = random_problem(4)
-    recorder = Recorder([0, 10])
+    recorder = Run([0, 10])
     run(MirrorDescent(problem, Normalised(0.1), q=3.0), np.zeros((3, 2)), 10, recorder)
-    assert recorder.trajectory.norm[1] > 0
+    assert recorder["norm"][1] > 0
     flat = Problem.of(Bags.of([[[1.0], [2.0]]]), np.ones(2))
     assert run(MirrorDescent(flat, Normalised(1.0), q=3.0), np.zeros(1), 5).status is Status.STATIONARY
     far = MirrorDescent(problem, Normalised(1.0), norm=2.0, q=3.0)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from keytokens.lab.descent import Descent, Normalised, Polyak, Recorder, run
+from keytokens.lab.descent import Descent, Normalised, Polyak, Run, run
 from keytokens.lab.problems.heads import Tanh
 from keytokens.lab.problems.logits import EPSILON
 from keytokens.lab.problems.losses import Exponential
@@ -70,11 +70,11 @@ def test_far_out_the_penalty_takes_over():
 
 def test_each_factor_moves_by_the_length_of_a_step():
     problem, start = drawn(3)
-    recorder = Recorder(range(3))
+    recorder = Run(range(3))
     state = run(Descent(problem, Normalised(0.1)), start, 1, recorder).state
     moved = [np.linalg.norm(after - before) for after, before in zip(state.blocks, start, strict=True)]
     assert_allclose(moved, [0.1, 0.1])
-    assert len(recorder.trajectory) == 2
+    assert len(recorder) == 2
 
 
 def test_factors_that_begin_at_zero_stay_there():

@@ -2,8 +2,8 @@
 
 from ...training.loop import Outcome, Status, run
 from .flow import Flow, flow
+from .record import Run, log_spaced
 from .steps import Descent, Growing, MirrorDescent, Normalised, Plain, Polyak, power
-from .trajectory import Recorder, Trajectory, log_spaced
 
 __all__ = [
     "Descent",
@@ -14,9 +14,8 @@ __all__ = [
     "Outcome",
     "Plain",
     "Polyak",
-    "Recorder",
+    "Run",
     "Status",
-    "Trajectory",
     "flow",
     "log_spaced",
     "power",

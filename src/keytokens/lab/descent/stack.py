@@ -192,11 +192,13 @@ class Stack:
             p += eta * unit
         return p
 
-    def path(self, at: Iterable[int], eta: float, start: Vector, floor: float = 0.0) -> Iterator[Vector]:
+    def path(
+        self, at: Iterable[int], eta: float, start: Vector, floor: float = 0.0, plain: bool = False
+    ) -> Iterator[Vector]:
         """Where normalised descent is after so many steps, for each number of `at` (rising)."""
         p, done = start, 0
         for t in at:
-            p, done = self.descend(t - done, eta, start=p, floor=floor), t
+            p, done = self.descend(t - done, eta, start=p, floor=floor, plain=plain), t
             yield p
 
     @one_blas_thread()

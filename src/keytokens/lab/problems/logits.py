@@ -46,7 +46,7 @@ class Logits(Protocol):
         """Orthonormal rows whose span holds every gradient of a single block; None for no smaller space."""
 
     def at(self, blocks: Blocks) -> Vector:
-        """(N,)."""
+        """(N,); given all blocks, of which those of the attention are the last."""
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         """Minus the gradient, block by block; `blocks` are those that were read."""
@@ -67,7 +67,7 @@ class Keys:
         return ((self.keys.dim,),)
 
     def at(self, blocks: Blocks) -> Vector:
-        return self.keys.rows @ blocks[0]
+        return self.keys.rows @ blocks[-1]
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         return (reading.pulled(self.keys),)
@@ -99,7 +99,7 @@ class Cross:
         return (self.matrix_shape,)
 
     def at(self, blocks: Blocks) -> Vector:
-        return cross_logits(self.values, blocks[0], self.queries)
+        return cross_logits(self.values, blocks[-1], self.queries)
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         return (pulled_matrix(reading, self.values, self.queries),)
@@ -144,7 +144,7 @@ class Vocabulary:
         return self.embeddings - self.embeddings.mean(axis=0)
 
     def at(self, blocks: Blocks) -> Vector:
-        return (self.embeddings @ blocks[0])[self.counts.indices] + self._log_counts
+        return (self.embeddings @ blocks[-1])[self.counts.indices] + self._log_counts
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         return (reading.pulled_tokens(self.counts.indices, self._centred),)
@@ -186,14 +186,14 @@ class Factors:
     @staticmethod
     def matrix(blocks: Blocks) -> Vector:
         """W = K Q'."""
-        K, Q = blocks
+        K, Q = blocks[-2:]
         return K @ Q.T
 
     def at(self, blocks: Blocks) -> Vector:
         return self.inner.at((self.matrix(blocks),))
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
-        K, Q = blocks
+        K, Q = blocks[-2:]
         (G,) = self.inner.descent(reading, (self.matrix(blocks),))
         return self._less(G.array @ Q, G.log_scale, K), self._less(G.array.T @ K, G.log_scale, Q)
 

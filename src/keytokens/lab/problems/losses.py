@@ -109,7 +109,11 @@ class MarginLoss(Protocol):
 
 @dataclass(frozen=True)
 class Logistic:
-    """loss(x) = log(1 + exp(-x)), loss'(x) = -1/(1 + exp(x)); curvature at most 1/4."""
+    """loss(x) = log(1 + exp(-x)), loss'(x) = -1/(1 + exp(x)); curvature at most 1/4.
+
+    >>> Logistic().log_abs_slope(np.array([1000.0])).tolist()
+    [-1000.0]
+    """
 
     name: str = "logistic"
 
@@ -138,7 +142,11 @@ class Logistic:
 
 @dataclass(frozen=True)
 class Exponential:
-    """loss(x) = exp(-x)."""
+    """loss(x) = exp(-x).
+
+    >>> Exponential().value(np.zeros(1)).tolist()
+    [1.0]
+    """
 
     name: str = "exponential"
 
@@ -161,7 +169,11 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Correlation:
-    """loss(x) = -x."""
+    """loss(x) = -x.
+
+    >>> Correlation().slope(np.zeros(1)).tolist()
+    [-1.0]
+    """
 
     name: str = "correlation"
 

@@ -76,13 +76,15 @@ class Problem:
         return None if self.rule.shapes else self.logits.span
 
     def read(self, blocks: Blocks) -> Reading:
-        own = len(self.rule.shapes)
-        return self.rule.read(self.logits.bags, self.logits.at(blocks[own:]), blocks[:own], self.loss)
+        return self.rule.read(self.logits.bags, self.logits.at(blocks), blocks, self.loss)
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         """Minus the gradient, block by block; `blocks` are those that were read."""
-        own = len(self.rule.shapes)
-        return (*self.rule.descent(reading), *self.logits.descent(reading, blocks[own:]))
+        return (*self.rule.descent(reading), *self.logits.descent(reading, blocks))
+
+    def parameter(self, blocks: Blocks) -> Vector:
+        """p or W; K Q' where the factors are trained."""
+        return self.logits.matrix(blocks) if isinstance(self.logits, Factors) else blocks[-1]
 
     def gap(self, reading: Reading) -> Scaled:
         """L - L*, L* the infimum over all attentions (and over v where v is trained and the data can be fitted)."""
@@ -138,7 +140,7 @@ class Problem:
         E, head = array_of(owner, "embeddings", embeddings, (-1, -1)), floats(v)
         if head is None or head.shape != E.shape[1:]:
             raise refusal(owner, "v", "be a vector with one number for each column of the embeddings", v)
-        logits = Vocabulary(E, _counts_of(owner, counts, len(E)))
+        logits = Vocabulary(E, counts_of(owner, counts, len(E)))
         y = labels_of(owner, labels, len(logits.bags))
         scores = logits.bags.spread(y) * (E @ array_of(owner, "v", head, head.shape))[logits.counts.indices]
         return cls(logits, Fixed(scores), check_loss(owner, loss))
@@ -214,15 +216,17 @@ def _keys_of(owner: str, keys: Any, values: Bags) -> Bags:
     return keyed
 
 
-def _counts_of(owner: str, given: Any, tokens: int) -> sparse.csr_matrix:
+def counts_of(owner: str, given: Any, tokens: int | None = None) -> sparse.csr_matrix:
+    """(n, V) counts, checked and without zeros; every document holds a token."""
     try:
         counts = sparse.csr_matrix(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise refusal(owner, "counts", "be a matrix of counts", given) from None
     counts.eliminate_zeros()
     in_range = ((counts.data >= 0) & (counts.data < np.inf)).all()
-    if counts.shape[1] != tokens or not in_range:
-        raise refusal(owner, "counts", f"be counts of {tokens} tokens, one column a token", f"shape {counts.shape}")
+    if counts.shape[1] != (tokens or counts.shape[1]) or not in_range:
+        of = "" if tokens is None else f" of {tokens} tokens"
+        raise refusal(owner, "counts", f"be counts{of}, one column a token", f"shape {counts.shape}")
     if not np.diff(counts.indptr).all():
         empty = f"row {int(np.argmin(np.diff(counts.indptr)))} empty"
         raise refusal(owner, "counts", "have a token in every row", empty, "leave the row out")

@@ -32,7 +32,7 @@ class Scores(Protocol):
         """Of the blocks that are trained beside those of the attention."""
 
     def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
-        """The point with these logits; `blocks` are those of the scores alone."""
+        """The point with these logits; given all blocks, of which those of the scores are the first."""
 
     def descent(self, reading: Reading) -> tuple[Scaled, ...]:
         """Minus the gradient in those blocks."""
