@@ -144,6 +144,7 @@ def test_paths_in_balls():
     assert len(lab.Problem(X, [1, -1], trains="vp").path([5.0], ratio=0.5, starts=2)[0].blocks) == 2
     under = lab.Problem([[[1.0], [0.0]]], [1], head=lab.Tanh(np.ones(1)))
     assert under.path([10.0], starts=1).points[0].distance == 0
+    assert under.svm().p.tolist() == [1.0]
 
 
 # Training
@@ -182,6 +183,16 @@ def test_several_starts_together_are_each_by_itself(method, options):
             assert_allclose(found.p, alone.p, atol=1e-9)
             assert found["t"].tolist() == alone["t"].tolist() == [0, 20, 60]
             assert_allclose(found["loss"], alone["loss"], atol=1e-12)
+
+
+def test_several_starts_of_the_factors_too():
+    X, labels, v = drawn(3)
+    problem = lab.Problem(X, labels, v=v, trains="KQ", rank=2)
+    starts = [problem.start(seed) for seed in (1, 2)]
+    for start, found in zip(starts, problem.descend(steps=20, starts=starts), strict=True):
+        alone = problem.descend(steps=20, start=start)
+        assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(found.blocks, alone.blocks, strict=True))
+        assert_allclose(found["norm"], alone["norm"])
 
 
 def test_bags_of_several_sizes_go_one_by_one():

@@ -15,7 +15,7 @@ from ..model.ragged import Bags, Index, Vector
 from .descent.flow import Flow
 from .descent.record import Run, log_spaced
 from .descent.stack import Stack
-from .descent.steps import Descent, DescentState, Growing, MirrorDescent, Normalised, Plain, Polyak, Step
+from .descent.steps import Descent, DescentState, Growing, MirrorDescent, Normalised, Plain, Polyak, Step, blocks_of
 from .embedding import embedding_problem
 from .endings import Endings, run_many
 from .paths import joint_path, regularisation_path, set_path
@@ -31,6 +31,7 @@ from .svm.lq import solve_lq
 from .svm.matrix import matrix_problem, solve_matrix
 from .svm.nuclear import solve_nuclear
 from .svm.problem import MarginProblem
+from .svm.sets import solve_set_valued
 from .svm.solver import solve
 
 LOSSES: dict[str, MarginLoss] = {"logistic": Logistic(), "exponential": Exponential(), "correlation": Correlation()}
@@ -146,7 +147,7 @@ class Problem:
     @property
     def scores(self) -> Any:
         """gamma_it, (n, T) or a list with an array for each input."""
-        flat, bags = self._fixed("scores"), self.inner.keys
+        flat, bags = self._fixed("scores"), self.inner.logits.bags
         parts = np.split(flat, bags.starts[1:-1])
         return np.stack(parts) if len(set(bags.sizes.tolist())) == 1 else parts
 
@@ -182,10 +183,13 @@ class Problem:
     def svm(self, selection: Sequence[int] | Index | None = None, norm: str | float = 2.0) -> Any:
         """The max-margin problem of a selection, of the tokens with the largest scores unless given.
 
-        `norm` is 2 (of p, Frobenius of W), any q > 1 (entry by entry), or "nuclear", which is that of W = K Q'.
+        `norm` is 2 (of p, Frobenius of W), any q > 1 (entry by entry), or "nuclear", which is that of W = K Q'. Under a
+        head attention may end on any token of the optimal sets: then that problem is solved.
         """
+        if selection is None and isinstance(self.inner.rule, Sets):
+            return solve_set_valued(self.inner.keys, self.inner.rule.sets)
         if selection is None:
-            selection = self.inner.keys.argmax(self._fixed("svm"))
+            selection = self.inner.logits.bags.argmax(self._fixed("svm"))
         factored = self.trains in ("W", "KQ")
         if norm != "nuclear":
             check_number("Problem.svm", "norm", norm, 1.0, above=True)
@@ -342,10 +346,18 @@ class Problem:
 
     def _stacks(self, method: str, floor: Any) -> bool:
         sizes = set(self.inner.logits.bags.sizes.tolist())
-        alike = isinstance(self.inner.rule, Fixed) and isinstance(self.inner.logits, (Keys, Cross)) and len(sizes) == 1
-        return alike and method in ("plain", "normalised", "mirror") and np.ndim(floor) == 0
+        alike = isinstance(self.inner.rule, Fixed) and len(sizes) == 1 and np.ndim(floor) == 0
+        if self.trains == "KQ":
+            return alike and method == "normalised" and not floor
+        return alike and method in ("plain", "normalised", "mirror")
 
     def _together(self, method: str, at: list[int], eta: float, starts: list[Any], floor: Any, q: float) -> list[Run]:
+        if self.trains == "KQ":
+            stack = Stack.repeated(Inner(self._cross(), self.inner.rule, self.inner.loss), len(starts))
+            begun = [blocks_of("Problem.descend", self.inner, one) for one in starts]
+            K, Q = (np.stack(factor) for factor in zip(*begun, strict=True))
+            passed = list(stack.factor_path(at, eta, K, Q))
+            return [self._passed(at, [(K[k], Q[k]) for K, Q in passed]) for k in range(len(starts))]
         stack = Stack.repeated(self.inner, len(starts))
         begin = np.stack([array_of("Problem.descend", "starts", one, self.shapes[0]).ravel() for one in starts])
         if method == "mirror":
@@ -354,7 +366,7 @@ class Problem:
             seen = list(stack.path(at, eta, begin, floor, plain=method == "plain"))
         return [self._passed(at, [(p[k].reshape(self.shapes[0]),) for p in seen]) for k in range(len(starts))]
 
-    def _passed(self, at: list[int], blocks: list[Blocks]) -> Run:
+    def _passed(self, at: list[int], blocks: Iterable[Blocks]) -> Run:
         return Run.through(DescentState(self.inner, one, t) for t, one in zip(at, blocks, strict=True))
 
     def _published(self, method: str, at: list[int], eta: float, start: Any, floor: Any, dtype: str) -> Run:

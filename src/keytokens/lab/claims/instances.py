@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ...model.ragged import Bags, Vector
 from ...training.loop import run
 from ..descent.flow import Flow
-from ..descent.stack import Stack, on_span
+from ..descent.stack import on_span
 from ..descent.steps import Descent, DescentState, Normalised, Plain, Point, Polyak, Step
-from ..endings import Endings
+from ..endings import Endings, run_many
 from ..problems.losses import Logistic, MarginLoss
 from ..problems.problem import Problem
 from ..problems.scores import scores_of
@@ -150,8 +150,7 @@ def cross_spheres(rng: np.random.Generator, n: int, T: int, d: int, self_attenti
 def sphere_ends(n: int, T: int, d: int, seeds: Iterable[int], steps: int = 1200, length: float = 0.2) -> Endings:
     """What becomes of normalised descent on W from 0 on random problems (`cross_spheres`), one for each seed."""
     problems = (cross_spheres(np.random.default_rng([n, T, d, seed]), n, T, d) for seed in seeds)
-    stack = Stack.of(on_span(as_one_long_p(one)) for one in problems)
-    return Endings.of(stack, stack.descend(steps, length))
+    return run_many((on_span(as_one_long_p(one)) for one in problems), steps=steps, eta=length)
 
 
 def linear_start(rng: np.random.Generator, d: int, e: int) -> Vector:

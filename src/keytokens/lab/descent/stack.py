@@ -232,6 +232,13 @@ class Stack:
             K, Q = K + eta * _units(G @ Q), Q + eta * _units(G.transpose(0, 2, 1) @ K)
         return K, Q
 
+    def factor_path(self, at: Iterable[int], eta: float, K: Vector, Q: Vector) -> Iterator[tuple[Vector, Vector]]:
+        """Where K and Q are after so many steps, for each number of `at` (rising)."""
+        done = 0
+        for t in at:
+            (K, Q), done = self.descend_factors(t - done, eta, K, Q), t
+            yield K, Q
+
     def on_span(self) -> tuple[Stack, Vector]:
         """The same problems in coordinates of the spans of their keys, and the orthonormal columns (m, d, k) of these.
 

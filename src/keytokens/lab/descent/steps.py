@@ -83,10 +83,8 @@ class Step(Protocol):
 class Plain:
     """Gradient descent: eta times the gradient.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
     >>> norms = [run(Descent(problem, Plain(1.0)), np.zeros(1), steps).state.norm for steps in (10, 100, 1000)]
     >>> [round(norm, 1) for norm in norms]  # like log t
     [0.8, 3.2, 5.6]
@@ -107,10 +105,8 @@ class Normalised:
 
     A floor ends the run in effect where |g| falls below it; without one the direction stays exact.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
     >>> run(Descent(problem, Normalised(0.5)), np.zeros(1), 100).state.norm
     50.0
     """
@@ -136,10 +132,8 @@ class Growing:
 
     `cap` bounds them: the zigzag about the limiting ray is as wide as a step, and the direction as good as cap/|p|.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
     >>> run(Descent(problem, Growing(0.5), norm=1e6), np.zeros(1), 1000).status.name
     'FAR_ENOUGH'
     """
@@ -161,10 +155,8 @@ class Growing:
 class Polyak:
     """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
     >>> run(Descent(problem, Polyak(cap=2.0), norm=20.0), np.zeros(1), 1000).state.reading.selection.tolist()
     [0]
     """
@@ -203,11 +195,8 @@ class DescentState(Point):
 class Descent:
     """Follow minus the gradient of `problem` by a step rule, for any choice of trained parameters.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.problem import Problem
     >>> from keytokens.training.loop import run
-    >>> keys = Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]])
-    >>> problem = Problem.of(keys, np.array([1.0, 0.9, 0.9]))
+    >>> problem = Problem.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], [1.0, 0.9, 0.9])
     >>> outcome = run(Descent(problem, Normalised(0.1), norm=10.0), np.zeros(2), 1000)
     >>> outcome.status.value, outcome.state.reading.selection.tolist()
     ('stopped: the parameters reached the given norm', [0])
@@ -304,10 +293,8 @@ class MirrorState(DescentState):
 class MirrorDescent(Descent):
     """Follow minus the gradient of `problem` in the mirror of |.|_q, every block by itself.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.problem import Problem
-    >>> from keytokens.lab.descent import Normalised, run
-    >>> problem = Problem.of(Bags.of([[[2.0, 1.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
+    >>> from keytokens.training.loop import run
+    >>> problem = Problem.of([[[2.0, 1.0], [0.0, 0.0]]], [1.0, 0.0])
     >>> state = run(MirrorDescent(problem, Normalised(0.1), q=3.0), np.zeros(2), 500).state
     >>> (state.p / state.p[1]).round(6).tolist()  # sqrt(2): y is in proportion to (2, 1)
     [1.414214, 1.0]
