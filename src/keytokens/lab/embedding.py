@@ -24,7 +24,7 @@ from .problems.logits import Vocabulary
 from .problems.losses import Logistic, MarginLoss, Scaled
 from .problems.problem import Problem, counts_of
 from .problems.reading import Blocks, Reading
-from .problems.scores import Fixed, labels_of
+from .problems.scores import Fixed, Scores, labels_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,21 +61,17 @@ class Embedded(Vocabulary):
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class Values(Scores):
     """The rule for scores y_i (v'E_s + offset) of a trained E."""
 
     labels: Vector
     v: Vector
     tokens: Index  # of each stored count
     offset: float = 0.0
-    shapes = ()
 
     def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
         values = (blocks[-1] @ self.v)[self.tokens] + self.offset
         return Reading(bags, logits, bags.spread(self.labels) * values, loss)
-
-    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
-        return ()
 
     def gap(self, reading: Reading) -> Scaled:
         return reading.mean_loss

@@ -41,23 +41,17 @@ class Endings:
     @classmethod
     def of(cls, problems: Stack | Sequence[Problem], ends: Sequence[Vector] | Vector) -> Endings:
         """Runs that have come to `ends`; each problem is judged once for each selection."""
-        if isinstance(problems, Stack):
-            a = problems.logits(np.asarray(ends))
-            chosen = list(a.argmax(axis=0))
-            attention = (1 / np.exp(a - a.max(axis=0)).sum(axis=0)).mean(axis=1)
-        else:
-            readings = [problem.read((p,)) for problem, p in zip(problems, ends, strict=True)]
-            chosen = [one.selection for one in readings]
-            attention = np.array([one.attention[one.selected].mean() for one in readings])
+        every = [problems[k] for k in range(len(problems))]
+        readings = [problem.read((p,)) for problem, p in zip(every, ends, strict=True)]
+        attention = np.array([one.attention[one.selected].mean() for one in readings])
         known: dict[tuple[int, bytes], tuple[float, Vector]] = {}
         rows = []
-        for k, (selection, p) in enumerate(zip(chosen, ends, strict=True)):
-            problem = problems[k]
-            best = problem.keys.argmax(problem.scores)
-            is_best, saturated = bool((selection == best).all()), attention[k] >= SATURATED
+        for problem, one, p, share in zip(every, readings, ends, attention, strict=True):
+            selection, best = one.selection, problem.keys.argmax(problem.scores)
+            is_best, saturated = bool((selection == best).all()), share >= SATURATED
             gap = away = np.nan
             if saturated:
-                key = (k if isinstance(problems, Stack) else id(problem), selection.tobytes())
+                key = (id(problem), selection.tobytes())
                 if key not in known:
                     found = local_optimum(problem.keys, problem.scores, selection)  # p itself separates
                     known[key] = found.gap, found.solution.p
@@ -65,8 +59,9 @@ class Endings:
             # what is selected with a margin needs no other proof that it can be selected
             rows.append((is_best, gap, away, bool(saturated and is_best) or separable(problem.keys, best)))
         flags, gaps, distances, possible = (np.array(column) for column in zip(*rows, strict=True))
+        chosen = tuple(one.selection for one in readings)
         statuses = (Status.OUT_OF_STEPS,) * len(rows)
-        return cls(attention, flags, gaps, distances, possible, tuple(chosen), tuple(map(np.asarray, ends)), statuses)
+        return cls(attention, flags, gaps, distances, possible, chosen, tuple(map(np.asarray, ends)), statuses)
 
     def __len__(self) -> int:
         return len(self.attention)

@@ -120,12 +120,13 @@ class Run:
         return self.end.reading.selection
 
     def distance(self, direction: Any) -> Vector:
-        """(m,) 1 - cos to a direction, without cancellation.
+        """(m,) 1 - cos to a direction, of W also row by row, without cancellation.
 
         1 - u'w = |u - w|^2 / 2 for unit vectors keeps its digits where u'w rounds to 1.
         """
         mine = self["direction"]
-        w = array_of("Run", "direction", direction, mine.shape[1:])
+        given = np.reshape(direction, mine.shape[1:]) if np.size(direction) == mine[0].size else direction
+        w = array_of("Run", "direction", given, mine.shape[1:])
         if not w.any():
             raise refusal("Run", "direction", "be a direction other than 0", direction)
         return np.sum((mine - w / np.linalg.norm(w)).reshape(len(self), -1) ** 2, axis=1) / 2

@@ -28,9 +28,10 @@ from ...model.blocks import Block, Float
 from ...model.losses import CrossEntropy
 from ...model.ragged import Bags, Index, Vector, log_softmax
 from .logits import Vocabulary
-from .losses import MarginLoss, Scaled
+from .losses import MarginLoss
 from .problem import Problem
 from .reading import Blocks, Reading
+from .scores import Scores
 
 
 def pull_back(gradient: Gradient, E: Float, p: Float, v: Float) -> tuple[Float, Float, Float]:
@@ -120,7 +121,7 @@ class _AtOnePoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Leads:
+class Leads(Scores):
     """The rule for scores of K classes: the leads m_k over the rivals, in proportion to how near each rival is.
 
     At a point the rivals of a document have weights P_k / (1 - P_y), so a token has the one score sum_k weight_k m_k(s)
@@ -129,7 +130,6 @@ class Leads:
 
     leads: Vector  # (N, K)
     y: Index  # (n,)
-    shapes = ()
 
     def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
         """With the cross-entropy, whatever the loss of the problem."""
@@ -142,12 +142,6 @@ class Leads:
         scores = np.sum(self.leads * weights[bags.bag], axis=1)
         values = np.logaddexp(0, against)
         return Reading(bags, logits, scores, _AtOnePoint(values, against - values))
-
-    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
-        return ()
-
-    def gap(self, reading: Reading) -> Scaled:
-        return reading.excess(reading.best)
 
 
 def multiclass(E: Vector, data: Classes, v: Vector) -> Problem:

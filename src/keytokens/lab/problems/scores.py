@@ -10,9 +10,10 @@ Under(Y, x, psi)       gamma_it = Y_i psi'(z_i)'x_it, the slopes of a head at th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,42 +25,39 @@ from .losses import MarginLoss, Scaled
 from .reading import Blocks, Reading
 
 
-class Scores(Protocol):
-    """What a token is worth."""
+class Scores(ABC):
+    """What a token is worth; most rules train nothing, and the loss is lowest with all attention on the best tokens."""
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Of the blocks that are trained beside those of the attention."""
+        return ()
 
+    @abstractmethod
     def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
         """The point with these logits; given all blocks, of which those of the scores are the first."""
 
     def descent(self, reading: Reading) -> tuple[Scaled, ...]:
         """Minus the gradient in those blocks."""
-
-    def gap(self, reading: Reading) -> Scaled:
-        """L - L*, L* the infimum over all attentions (and over v where v is trained and the data can be fitted)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Fixed:
-    """Given numbers."""
-
-    scores: Vector  # (N,)
-    shapes = ()
-
-    def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
-        return Reading(bags, logits, self.scores, loss)
-
-    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
         return ()
 
     def gap(self, reading: Reading) -> Scaled:
+        """L - L*, L* the infimum over all attentions (and over v where v is trained and the data can be fitted)."""
         return reading.excess(reading.best)
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class Fixed(Scores):
+    """Given numbers."""
+
+    scores: Vector  # (N,)
+
+    def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
+        return Reading(bags, logits, self.scores, loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained(Scores):
     """Y_i v'x_it with a trained head v."""
 
     labels: Vector  # (n,)
@@ -80,22 +78,18 @@ class Trained:
 
 
 @dataclass(frozen=True, eq=False)
-class Under:
+class Under(Scores):
     """A head psi of the pooled values: f_i = Y_i psi(z_i). Nothing is assumed of where attention ends."""
 
     labels: Vector
     values: Bags
     head: Head
-    shapes = ()
 
     def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
         pooled = bags.sum(np.exp(log_softmax(bags, logits))[:, None] * self.values.rows)
         slopes = bags.spread(self.labels[:, None] * self.head.gradient(pooled))
         scores = np.einsum("tj,tj->t", slopes, self.values.rows)
         return _OutputsKnown(bags, logits, scores, loss, self.labels * self.head.value(pooled))
-
-    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
-        return ()
 
     def gap(self, reading: Reading) -> Scaled:
         rule, advice = "know the loss in the limit for a step that is measured by it", "use Problem.with_sets"

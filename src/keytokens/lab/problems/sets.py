@@ -24,7 +24,7 @@ from ...model.ragged import Bags, Index, Vector, flat_sets, log_softmax
 from .heads import Head, check_head
 from .losses import MarginLoss, Scaled, log_abs
 from .reading import Blocks, Reading
-from .scores import labels_of
+from .scores import Scores, labels_of
 
 SAME = 1e-12  # values that differ by less, beside their size, are equal
 SHORT = 1e-3  # a shorter way, beside the size of the values: by the slopes along it, not by a difference of values
@@ -61,7 +61,7 @@ def optimal_sets(labels: Any, values: Any, head: Head) -> list[list[int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sets:
+class Sets(Scores):
     """The rule for scores of f_i = Y_i psi(X_i's_i) whose attention is to end on given tokens; made by `Sets.of`.
 
     >>> from keytokens.lab.problems.heads import Tanh
@@ -75,7 +75,6 @@ class Sets:
     head: Head
     inside: NDArray[np.bool_]  # (N,) whether a token is in its bag's set
     limit: Limit
-    shapes = ()
 
     @classmethod
     def of(
@@ -118,9 +117,6 @@ class Sets:
         slopes = self.labels[:, None] * self.head.gradient(pooled.z)
         scores = np.einsum("tj,tj->t", self.values.spread(slopes), self.values.rows)
         return HeadReading(bags, logits, scores, loss, self, pooled)
-
-    def descent(self, reading: Reading) -> tuple[Scaled, ...]:
-        return ()
 
     def gap(self, reading: Reading) -> Scaled:
         assert isinstance(reading, HeadReading)
