@@ -60,13 +60,15 @@ def loss_of(logits, f, labels):
 def test_every_choice_has_the_loss_and_the_gradient_of_its_formula(seed):
     X, labels, v = drawn(seed)
     rng = np.random.default_rng(seed + 1)
-    W, z, u = rng.normal(size=(3, 5)), rng.normal(size=(3, 2)), rng.normal(size=2)
+    W, z, u = rng.normal(size=(3, 5)), rng.normal(size=(3, 2)), rng.normal(size=3)
     counts, E = rng.integers(0, 3, (4, 6)) + np.eye(4, 6, dtype=int), rng.normal(size=(6, 3))
     y = np.array([1.0, -1, -1, 1])
     fixed = lambda s: np.einsum("it,itd,d->i", s, X, v)  # noqa: E731
+    every = lab.Problem(counts, y, v=u, trains="E", loss="exponential")
+    assert every.read(E).value == pytest.approx(np.exp(-y * (counts / counts.sum(axis=1)[:, None] @ (E @ u))).mean())
     tried = [
         (lab.Problem(X, labels, v=v), (v,), lambda p: loss_of(X @ p, fixed, labels)),
-        (lab.Problem(X, labels, v=v, W=W), (u := rng.normal(size=3),), lambda p: loss_of(X @ W.T @ p, fixed, labels)),
+        (lab.Problem(X, labels, v=v, W=W), (u,), lambda p: loss_of(X @ W.T @ p, fixed, labels)),
         (
             lab.Problem(X, labels, trains="vp"),
             (v, rng.normal(size=5)),
@@ -279,6 +281,8 @@ def test_which_start_ends_where():
     undecided = opposite.basins([[0.5], [-2.0]], norm=50.0)
     assert not undecided.saturated.any()
     assert {status.name for status in undecided.statuses} == {"STATIONARY"}
+    flat = lab.Problem([[[1.0], [2.0]]], scores=[[1.0, 1.0]])
+    assert [one.status for one in flat.descend(steps=3, starts=[[0.0], [1.0]])] == [Status.STATIONARY] * 2
 
 
 def test_many_problems_at_once_are_each_by_itself():
@@ -353,6 +357,12 @@ REFUSED = [
     (lambda: P.descend(starts=[[1.0]]), "Problem.descend: `starts` must be a vector of 2 numbers"),
     (lambda: P.descend(start=[1.0]), "Descent: `start` must have the shapes"),
     (lambda: P.descend("growing", dtype="float32"), "Problem.descend: `dtype` must be left out where the method"),
+    (lambda: P.descend(dtype="float32", norm=3.0), "Problem.descend: `norm` must be left out in plain arithmetic"),
+    (lambda: P.descend(dtype="float32", start=[1.0]), "Problem.descend: `start` must have the shapes"),
+    (
+        lambda: lab.Problem(X3, Y3, head=lab.Tanh(V3), trains="W").descend(dtype="float32"),
+        "Problem.descend: `dtype` must be left out where inputs differ in length, under a head",
+    ),
     (lambda: P.descend(dtype="float16"), "`dtype` must be one of float32, float64"),
     (lambda: P.descend(steps=-1), "Problem.descend: `steps` must be a whole number"),
     (lambda: P.flow(0), "Flow: `norm` must be a finite number above 0"),

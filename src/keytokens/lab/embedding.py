@@ -77,8 +77,16 @@ class Values(Scores):
         return reading.mean_loss
 
 
-def embedding_problem(counts: Any, labels: Any, v: Any, p: Any, offset: float = 0.0, owner: str = "Problem") -> Problem:
-    """Train E, with p and v fixed, under the logistic loss.
+def embedding_problem(
+    counts: Any,
+    labels: Any,
+    v: Any,
+    p: Any,
+    loss: MarginLoss | None = None,
+    offset: float = 0.0,
+    owner: str = "Problem",
+) -> Problem:
+    """Train E, with p and v fixed; the loss is logistic unless given.
 
     >>> problem = embedding_problem([[1, 1], [0, 2]], [1, -1], v=[1.0, 0.0], p=[0.0, 0.0])
     >>> E = (np.zeros((2, 2)),)
@@ -89,7 +97,7 @@ def embedding_problem(counts: Any, labels: Any, v: Any, p: Any, offset: float = 
     y, head = labels_of(owner, labels, given.shape[0]), array_of(owner, "v", v, (-1,))
     query = array_of(owner, "p", p, (len(head),))
     logits = Embedded(np.empty((given.shape[1], 0)), given, query, head, y)  # what is trained is no data
-    return Problem(logits, Values(y, head, given.indices.astype(np.intp), offset), Logistic())
+    return Problem(logits, Values(y, head, given.indices.astype(np.intp), offset), loss or Logistic())
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +194,7 @@ class EmbeddingAttention:
         offset = float(np.log((y > 0).sum() / (y < 0).sum())) if self.intercept else 0.0
         E1 = E0
         if self.eta:
-            step = Descent(embedding_problem(C, y, head, p0, offset, owner), Plain(self.eta))
+            step = Descent(embedding_problem(C, y, head, p0, None, offset, owner), Plain(self.eta))
             E1 = Run.of(step, E0, 1).blocks[0]
         logits = Vocabulary(E1, C)
         scores = logits.bags.spread(y) * ((E1 @ head)[C.indices] + offset)

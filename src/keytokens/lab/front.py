@@ -12,6 +12,7 @@ from ..base.checks import array_of, check_choice, check_number
 from ..base.errors import NotSeparable, refusal
 from ..base.threads import one_blas_thread
 from ..model.ragged import Bags, Index, Vector
+from ..training.loop import Status
 from .descent.flow import Flow
 from .descent.record import Run, log_spaced
 from .descent.stack import Stack
@@ -24,7 +25,7 @@ from .problems.logits import Cross, Keys
 from .problems.losses import Correlation, Exponential, Logistic, MarginLoss, check_loss
 from .problems.problem import Problem as Inner
 from .problems.reading import Blocks, Reading
-from .problems.scores import Fixed, scores_of
+from .problems.scores import Fixed, Trained, scores_of
 from .problems.sets import Sets
 from .selection import LocalOptimum, local_optimum, locally_optimal_selections
 from .svm.lq import solve_lq
@@ -113,28 +114,36 @@ class Problem:
             check_choice("Problem", "loss", loss, LOSSES)
         measure = LOSSES[loss] if isinstance(loss, str) else check_loss("Problem", loss)
         self.trains = trains
+        self.X: Any = Bags.of(X, "Problem", "X") if trains != "E" else None
         if trains == "E":
             width = np.shape(v)[-1] if np.ndim(v) else 0
-            self.inner = embedding_problem(X, labels, v, np.zeros(width) if p is None else p)
-            return
-        self.X = Bags.of(X, "Problem", "X")
-        if trains in ("W", "KQ"):
-            z = self.X.rows[self.X.starts[:-1]] if queries is None else queries
-            if head is not None:
-                made = Inner.under(self.X, z, labels, head, measure)
-            else:
-                made = Inner.cross(self.X, z, self._given_scores(labels, v, scores), measure)
-            self.inner = made if trains == "W" else made.factors(min(made.matrix_shape) if rank is None else rank)
-            return
+            self.inner = embedding_problem(X, labels, v, np.zeros(width) if p is None else p, measure)
+        elif trains in ("W", "KQ"):
+            self.inner = self._of_matrix(labels, v, scores, head, queries, rank, measure)
+        else:
+            self.inner = self._of_vector(labels, v, scores, head, keys, W, measure)
+
+    def _of_matrix(
+        self, labels: Any, v: Any, scores: Any, head: Head | None, queries: Any, rank: int | None, loss: MarginLoss
+    ) -> Inner:
+        z = self.X.rows[self.X.starts[:-1]] if queries is None else queries
+        if head is None:
+            made = Inner.cross(self.X, z, self._given_scores(labels, v, scores), loss)
+        else:
+            made = Inner.under(self.X, z, labels, head, loss)
+        return made if self.trains == "W" else made.factors(min(made.matrix_shape) if rank is None else rank)
+
+    def _of_vector(
+        self, labels: Any, v: Any, scores: Any, head: Head | None, keys: Any, W: Any, loss: MarginLoss
+    ) -> Inner:
         keyed = self.X if keys is None else keys
         if W is not None:
             keyed = self.X.with_rows(self.X.rows @ array_of("Problem", "W", W, (-1, self.X.dim)).T)
-        if trains == "vp":
-            self.inner = Inner.joint(labels, self.X, keyed, measure)
-        elif head is not None:
-            self.inner = Inner.with_sets(labels, self.X, head, keyed, loss=measure)
-        else:
-            self.inner = Inner.of(keyed, self._given_scores(labels, v, scores), measure)
+        if self.trains == "vp":
+            return Inner.joint(labels, self.X, keyed, loss)
+        if head is not None:
+            return Inner.with_sets(labels, self.X, head, keyed, loss=loss)
+        return Inner.of(keyed, self._given_scores(labels, v, scores), loss)
 
     def _given_scores(self, labels: Any, v: Any, scores: Any) -> Any:
         return scores_of(labels, self.X, v) if scores is None else scores
@@ -257,6 +266,10 @@ class Problem:
         check_choice("Problem.descend", "method", method, METHODS)
         check_number("Problem.descend", "steps", steps, 0, whole=True)
         at = sorted({*map(int, log_spaced(steps) if record is None else record), steps})
+        if dtype is not None and norm is not None:
+            raise refusal(
+                "Problem.descend", "norm", "be left out in plain arithmetic, which stops where it stops", norm
+            )
         if dtype is not None:
             every = [self._published(method, at, eta, one, floor, dtype) for one in self._starts(start, starts)]
         elif starts is not None and norm is None and self._stacks(method, floor):
@@ -367,18 +380,18 @@ class Problem:
         return [self._passed(at, [(p[k].reshape(self.shapes[0]),) for p in seen]) for k in range(len(starts))]
 
     def _passed(self, at: list[int], blocks: Iterable[Blocks]) -> Run:
-        return Run.through(DescentState(self.inner, one, t) for t, one in zip(at, blocks, strict=True))
+        points = [DescentState(self.inner, one, t) for t, one in zip(at, blocks, strict=True)]
+        return Run.through(points, Descent(self.inner, Normalised(1.0)).verdict(points[-1]) or Status.OUT_OF_STEPS)
 
     def _published(self, method: str, at: list[int], eta: float, start: Any, floor: Any, dtype: str) -> Run:
         from .descent.published import PlainProblem, published
 
         if method not in ("plain", "normalised"):
-            raise refusal(
-                "Problem.descend", "dtype", 'be left out where the method is not "plain" or "normalised"', dtype
-            )
+            rule = 'be left out where the method is not "plain" or "normalised"'
+            raise refusal("Problem.descend", "dtype", rule, dtype)
         bags, logits = self.inner.logits.bags, self.inner.logits
         n, sizes = len(bags), set(bags.sizes.tolist())
-        if len(sizes) > 1 or isinstance(self.inner.rule, Sets) or self.trains == "E":
+        if len(sizes) > 1 or not isinstance(self.inner.rule, (Fixed, Trained)):
             rule = "be left out where inputs differ in length, under a head, and for embeddings"
             raise refusal("Problem.descend", "dtype", rule, dtype)
         keys = (logits.keys if isinstance(logits, Keys) else bags).rows.reshape(n, sizes.pop(), -1)
@@ -389,7 +402,7 @@ class Problem:
             parts |= {"values": self.X.rows.reshape(n, -1, self.X.dim), "labels": self.inner.labels}
         if not isinstance(logits, Keys):
             parts["queries"] = self._cross().queries
-        blocks = start if isinstance(start, tuple) else (start,)
+        blocks = blocks_of("Problem.descend", self.inner, start)
         plain = PlainProblem(keys, **parts)
         normalised = method == "normalised"
         seen = published(plain, blocks, at[-1], eta, floor, dtype=dtype, normalised=normalised, at=at)
