@@ -285,30 +285,6 @@ def test_which_start_ends_where():
     assert [one.status for one in flat.descend(steps=3, starts=[[0.0], [1.0]])] == [Status.STATIONARY] * 2
 
 
-def test_many_problems_at_once_are_each_by_itself():
-    make = lambda seed: lab.Problem(drawn(seed)[0], scores=np.random.default_rng(seed).normal(size=(3, 4)))  # noqa: E731
-    many = lab.run_many(make, range(8), steps=300, eta=0.5)
-    for seed in range(8):
-        alone = make(seed).descend(steps=300, eta=0.5)
-        assert_allclose(many.ends[seed], alone.p, atol=1e-9)
-        assert many.columns["selection"][seed] == tuple(alone.selection)
-        assert many.columns["norm"][seed] == pytest.approx(alone["norm"][-1])
-        if many.saturated[seed]:
-            target = make(seed).svm(alone.selection).p
-            assert many.columns["correlation"][seed] == pytest.approx(alone.correlation(target)[-1], abs=1e-9)
-            best = make(seed).optimal().best
-            assert many.is_global[seed] == (
-                best is not None and best.holds and tuple(best.selection) == tuple(alone.selection)
-            )
-    assert many.is_local.any()
-    flows = lab.run_many([make(0), make(1)], method="flow", norm=100.0)
-    assert_allclose(flows.columns["norm"], 100.0)
-    ragged = lab.Problem([[[1.0], [0.0]], [[1.0], [0.0], [-1.0]]], scores=[[1.0, 0.0], [1.0, 0.0, 0.5]])
-    matrix = lab.Problem(*drawn(0)[:2], v=drawn(0)[2], trains="W")
-    assert lab.run_many([ragged, ragged], steps=300, method="plain").columns["selection"] == [(0, 0)] * 2
-    assert lab.run_many([matrix], steps=10).ends[0].shape == (25,)
-
-
 def test_pictures_and_frames():
     pytest.importorskip("matplotlib")
     problem = lab.Problem(ONE, scores=APART)
@@ -374,9 +350,6 @@ REFUSED = [
     (lambda: W.plot_basins(), "Problem.plot_basins: `problem` must have p in the plane"),
     (lambda: P.flow(2.0).correlation([0.0, 0.0]), "Run: `direction` must be a direction other than 0"),
     (lambda: P.flow(2.0)["speed"], "Run: `name` must be one of t, loss"),
-    (lambda: lab.run_many([VP]), "run_many: `problems` must be problems with given scores"),
-    (lambda: lab.run_many([P], starts=[[1.0]]), "run_many: `starts` must be one start for each of the 1 problems"),
-    (lambda: lab.run_many([P], method="adam"), "run_many: `method` must be one of"),
 ]
 
 

@@ -16,9 +16,10 @@ from ..explain.record import frame
 from ..model.ragged import Index, Vector
 from ..training.loop import Status, run
 from .descent.flow import flow
-from .descent.stack import Flags, Stack
+from .descent.stack import Flags, Stack, has_given_scores
 from .descent.steps import Descent, Normalised, Plain
 from .problems.geometry import misalignment
+from .problems.logits import Keys
 from .problems.problem import Problem
 from .selection import SATURATED, local_optimum, separable
 
@@ -37,6 +38,7 @@ class Endings:
     selections: tuple[Index, ...]
     ends: tuple[Vector, ...]
     statuses: tuple[Status, ...]
+    seeds: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, problems: Stack | Sequence[Problem], ends: Sequence[Vector] | Vector) -> Endings:
@@ -84,6 +86,7 @@ class Endings:
     def columns(self) -> dict[str, Any]:
         """A row a run."""
         return {
+            **({"seed": self.seeds} if self.seeds else {}),
             "selection": [tuple(one.tolist()) for one in self.selections],
             "locally_optimal": self.is_local,
             "globally_optimal": self.is_global,
@@ -122,26 +125,25 @@ def run_many(
     """
     check_choice("run_many", "method", method, BATCHES)
     check_number("run_many", "norm", norm, 0.0, above=True)
-    made = [problems(seed) for seed in seeds] if callable(problems) else list(problems)
+    numbers = tuple(seeds)
+    made = [problems(seed) for seed in numbers] if callable(problems) else list(problems)
     inner: list[Problem] = [getattr(one, "inner", one) for one in made]
-    if not inner or not all(isinstance(one, Problem) and hasattr(one, "scores") for one in inner):
-        raise refusal("run_many", "problems", "be problems with given scores, or a function of a seed", problems)
-    long = [Problem.of(one.keys, one.scores, one.loss) for one in inner] if _matrices(inner) else inner
+    if not inner or not all(isinstance(one, Problem) and has_given_scores(one) for one in inner):
+        rule = "be problems with given scores that train p or W, or a function of a seed"
+        raise refusal("run_many", "problems", rule, problems)
+    long = [one if isinstance(one.logits, Keys) else Problem.of(one.keys, one.scores, one.loss) for one in inner]
     begin = [np.zeros(one.keys.dim) for one in long] if starts is None else [np.ravel(one) for one in starts]
     if [len(one) for one in begin] != [one.keys.dim for one in long]:
         raise refusal("run_many", "starts", f"be one start for each of the {len(long)} problems", starts)
     shapes = {(one.loss.name, one.keys.dim, *one.keys.sizes.tolist()) for one in long}
     if method != "flow" and len(shapes) == 1 and len(set(long[0].keys.sizes.tolist())) == 1:
         stack = Stack.of(long)
-        return Endings.of(stack, stack.descend(steps, eta, start=np.stack(begin), plain=method == "plain"))
+        found = Endings.of(stack, stack.descend(steps, eta, start=np.stack(begin), plain=method == "plain"))
+        return replace(found, seeds=numbers)
     if method == "flow":
         outcomes: list[Any] = [flow(problem, start, norm) for problem, start in zip(long, begin, strict=True)]
     else:
-        rule = Plain(eta) if method == "plain" else Normalised(eta)
-        outcomes = [run(Descent(one, rule), start, steps) for one, start in zip(long, begin, strict=True)]
+        step = Plain(eta) if method == "plain" else Normalised(eta)
+        outcomes = [run(Descent(one, step), start, steps) for one, start in zip(long, begin, strict=True)]
     found = Endings.of(long, [one.state.p for one in outcomes])
-    return replace(found, statuses=tuple(one.status for one in outcomes))
-
-
-def _matrices(problems: Sequence[Problem]) -> bool:
-    return any(len(shape) == 2 for one in problems for shape in one.shapes)
+    return replace(found, statuses=tuple(one.status for one in outcomes), seeds=numbers)

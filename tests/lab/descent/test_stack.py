@@ -5,20 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.optimize import linprog
 
 from keytokens.base.errors import InputError
 from keytokens.lab.claims.instances import one_bag, spheres, three_bags, tied, two_limits, two_scores
 from keytokens.lab.descent import Descent, Normalised, Plain, run
 from keytokens.lab.descent.stack import Stack, on_span
-from keytokens.lab.endings import Endings
-from keytokens.lab.problems.geometry import misalignment
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 from keytokens.lab.problems.problem import Problem
-from keytokens.lab.selection import SATURATED
 from keytokens.model.ragged import Bags
-
-from .least_distance import max_margin
 
 KNOWN = [
     (one_bag(0.9), [0.0, 1.0]),
@@ -104,46 +98,6 @@ def test_a_flat_bag_does_not_silence_the_others():
     unit, log_length = Stack.of([problem]).descents(np.array([[900.0, 0.0]]))
     assert_allclose(unit, [[1.0, 0.0]])
     assert log_length[0] == pytest.approx(-900 - np.log(2) - np.logaddexp(0, 1))
-
-
-def feasible(problem, selection) -> bool:
-    chosen = problem.keys.chosen(selection)
-    others = np.setdiff1d(np.arange(len(problem.keys.rows)), chosen)
-    A = problem.keys.rows[chosen[problem.keys.bag[others]]] - problem.keys.rows[others]
-    return linprog(np.zeros(problem.keys.dim), A_ub=-A, b_ub=-np.ones(len(A)), bounds=(None, None)).success
-
-
-@pytest.mark.parametrize("d", [2, 5, 10])
-def test_verdicts_by_another_road(d):
-    trials = Stack.of(on_span(spheres(seed, d)) for seed in range(25))
-    p = trials.descend(1000)
-    ends = Endings.of(trials, p)
-    kinds = set()
-    for k in range(len(trials)):
-        problem = trials[k]
-        reading = problem.read((p[k],))
-        attention = reading.attention[reading.selected].mean()
-        best = problem.keys.argmax(problem.scores)
-        assert ends.attention[k] == pytest.approx(attention, abs=1e-12)
-        assert ends.saturated[k] == (attention >= SATURATED)
-        assert ends.is_best[k] == (reading.selection == best).all()
-        assert ends.separable[k] == feasible(problem, best)
-        if not ends.saturated[k]:
-            assert np.isnan(ends.gap[k])
-            assert not ends.is_local[k]
-            kinds.add("not saturated")
-            continue
-        target = max_margin(problem.keys, reading.selection)
-        away = problem.keys.spread(problem.keys.rows[reading.selected] @ target) - problem.keys.rows @ target
-        away[reading.selected] = np.inf
-        gaps = (problem.keys.spread(problem.scores[reading.selected]) - problem.scores)[away < 1 + 1e-6]
-        assert ends.gap[k] == pytest.approx(gaps.min(), abs=1e-12)
-        assert ends.is_local[k] == (gaps.min() > 0)
-        assert ends.is_global[k] == (ends.is_local[k] and ends.is_best[k])
-        assert ends.distance[k] == pytest.approx(misalignment(p[k], target), abs=1e-9)
-        kinds.add("global" if ends.is_global[k] else "local" if ends.is_local[k] else "neither")
-    assert {"global", "local"} <= kinds
-    assert d > 2 or "not saturated" in kinds
 
 
 @pytest.mark.parametrize(

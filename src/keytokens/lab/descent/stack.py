@@ -31,6 +31,11 @@ from ..problems.scores import Fixed
 Flags = NDArray[np.bool_]
 
 
+def has_given_scores(problem: Problem) -> bool:
+    """And trains p, or W, which is one long p."""
+    return isinstance(problem.rule, Fixed) and isinstance(problem.logits, (Keys, Cross))
+
+
 def on_span(problem: Problem) -> Problem:
     """The same problem in the coordinates of the space that holds every gradient, at most n (T - 1) of them.
 
@@ -78,7 +83,7 @@ class Stack:
         (3, 1, 2, 2)
         """
         listed = list(problems)
-        if not all(isinstance(one.rule, Fixed) and isinstance(one.logits, (Keys, Cross)) for one in listed):
+        if not all(map(has_given_scores, listed)):
             raise refusal("Stack.of", "problems", "have given scores, and keys or one W", "others")
         shapes = {(tuple(one.keys.sizes.tolist()), one.keys.dim, one.loss.name) for one in listed}
         if len(shapes) != 1 or len(set(listed[0].keys.sizes.tolist())) != 1:
