@@ -274,6 +274,9 @@ def test_which_start_ends_where():
     assert found.is_local.all()
     assert found.distance.max() < 1e-6
     assert {status.name for status in found.statuses} == {"FAR_ENOUGH"}
+    quick = problem.basins(STARTS, method="normalised")
+    assert quick.columns["selection"] == found.columns["selection"]
+    assert quick.is_local.all()
     frame = problem.basins(4, size=2.0, seed=1).to_frame()
     assert len(frame) == 4
     assert frame.locally_optimal.all()
@@ -296,6 +299,11 @@ def test_pictures_and_frames():
     assert len(lab.Problem(*drawn(0)[:2], v=drawn(0)[2]).descend(steps=5).plot().axes) == 2
     basins = problem.plot_basins(2.0, 3)
     assert [text.get_text() for text in basins.axes[0].get_legend().get_texts()] == ["tokens (0,)", "tokens (1,)"]
+    X, labels, v = drawn(0)
+    matrix = lab.Problem(X, labels, v=v, trains="W")
+    best = matrix.optimal().best
+    flat = matrix.flow(1e3).correlation(best.direction)
+    assert_allclose(flat, matrix.flow(1e3).correlation(best.direction.reshape(5, 5)))
     frame = runs[0].to_frame()
     assert frame.t.tolist() == runs[0]["t"].tolist()
     assert "direction" not in frame
@@ -346,6 +354,7 @@ REFUSED = [
     (lambda: W.to_p(np.eye(5)), "Problem.to_p: `problem` must be one of `embed`"),
     (lambda: W.embed([1.0]), 'Problem.embed: `problem` must be one that trains "p"'),
     (lambda: P.embed("u"), "Problem.embed: `u` must be"),
+    (lambda: P.basins(method="plane"), "run_many: `method` must be one of"),
     (lambda: P.plot_basins(0), "Problem.plot_basins: `extent` must be a finite number above 0"),
     (lambda: W.plot_basins(), "Problem.plot_basins: `problem` must have p in the plane"),
     (lambda: P.flow(2.0).correlation([0.0, 0.0]), "Run: `direction` must be a direction other than 0"),

@@ -248,7 +248,7 @@ class Problem:
         """Gradient descent: a `Run`, or a list of them from several `starts`.
 
         The norm of p grows like log t by plain steps and like t by normalised ones: to see a direction in the limit use
-        `flow`, which is at norm 1e8 within a second. Plain descent cannot get there.
+        `flow`, which is at norm 1e8 in about a second. Plain descent cannot get there.
 
         Parameters
         ----------
@@ -289,14 +289,21 @@ class Problem:
         method = Flow(self.inner, norm, tolerance=tolerance)
         return Run.of(method, self._starts(start, None)[0], 10_000, range(10_000))
 
-    def basins(self, starts: Any = 20, *, size: float = 1.0, norm: float = 1e4, seed: int = 0) -> Endings:
-        """Which start ends in which selection, along the flow: the starts, or so many at random with |p| = size."""
+    def basins(
+        self, starts: Any = 20, *, method: str = "flow", size: float = 1.0, seed: int = 0, **options: Any
+    ) -> Endings:
+        """Which start ends in which selection: the starts given, or so many at random with |p| = size.
+
+        Along the flow, to norm 1e4 or as `options` say (a fifth of a second a start), or by small normalised steps of
+        all starts together ("normalised"), which may differ near the border of two basins. See `run_many`.
+        """
+        usual = {"norm": 1e4} if method == "flow" else {"steps": 5000, "eta": 0.02}
         problem = self._as_p("basins")
         if np.ndim(starts) == 0:
             check_number("Problem.basins", "starts", starts, 1, whole=True)
             away = np.random.default_rng(seed).normal(size=(int(starts), problem.keys.dim))
             starts = size * away / np.linalg.norm(away, axis=1, keepdims=True)
-        return run_many([problem] * len(starts), method="flow", starts=starts, norm=norm)
+        return run_many([problem] * len(starts), method=method, starts=starts, **{**usual, **options})
 
     # Between p and W
 
@@ -333,11 +340,11 @@ class Problem:
 
         return run_picture([runs] if isinstance(runs, Run) else list(runs), direction, self.inner.keys)
 
-    def plot_basins(self, extent: float = 2.0, resolution: int = 15, *, norm: float = 1e3) -> Any:
-        """A matplotlib Figure of the plane of p: the selection that the flow from each point ends in."""
+    def plot_basins(self, extent: float = 2.0, resolution: int = 15, *, method: str = "normalised") -> Any:
+        """A matplotlib Figure of the plane of p: the selection that each start ends in (`basins`)."""
         from .pictures import basins_picture
 
-        return basins_picture(self, extent, resolution, norm)
+        return basins_picture(self, extent, resolution, method)
 
     # Inside
 

@@ -62,8 +62,8 @@ def paths(axes: Any, runs: Sequence[Run], direction: Any = None, keys: Bags | No
         axes.legend()
 
 
-def basins_picture(problem: Problem, extent: float, resolution: int, norm: float) -> Any:
-    """Colours and markers: the selection that the flow from each point of a grid ends in; crosses: none yet."""
+def basins_picture(problem: Problem, extent: float, resolution: int, method: str) -> Any:
+    """Colours and markers: the selection that a run from each point of a grid ends in; crosses: none yet."""
     check_number("Problem.plot_basins", "extent", extent, 0.0, above=True)
     check_number("Problem.plot_basins", "resolution", resolution, 2, whole=True)
     if problem.inner.keys.dim != 2:
@@ -71,7 +71,7 @@ def basins_picture(problem: Problem, extent: float, resolution: int, norm: float
     drawing, (axes,) = _figure(1)
     line = np.linspace(-extent, extent, resolution)
     starts: Vector = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
-    found = problem.basins(starts, norm=norm)
+    found = problem.basins(starts, method=method)
     selections = [tuple(one.tolist()) for one in found.selections]
     ended = zip(selections, found.saturated, strict=True)
     for k, selection in enumerate(dict.fromkeys(one for one, saturated in ended if saturated)):
@@ -81,6 +81,6 @@ def basins_picture(problem: Problem, extent: float, resolution: int, norm: float
     if not found.saturated.all():
         axes.plot(*starts[~found.saturated].T, "x", color=BLACK, markersize=4, label="not saturated")
     axes.plot(*problem.inner.keys.rows.T, "*", color=BLACK, markersize=9)
-    axes.set(xlabel="p₁", ylabel="p₂", title="Where the flow ends from each start")
+    axes.set(xlabel="p₁", ylabel="p₂", title="Where each start ends")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return drawing
