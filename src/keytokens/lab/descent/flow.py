@@ -63,7 +63,7 @@ class Flow:
             return Status.STATIONARY if self._turns_back(state) else Status.LOST
         return Status.FAR_ENOUGH if _size(state.blocks) >= self.norm * (1 - 1e-12) else None
 
-    @np.errstate(invalid="ignore")  # BDF's first step computes with memory that it has not set; the result is not used
+    @np.errstate(invalid="ignore", over="ignore")  # BDF's first step computes with memory that it has not set; unused
     def step(self, state: FlowState) -> FlowState:
         path = _Path.of(self.problem, state.blocks, self.most_evaluations)
         length = self.growth * (1 + _size(state.blocks))
