@@ -18,8 +18,8 @@ from ..base.checks import array_of, check_number
 from ..base.errors import refusal
 from ..model.ragged import Bags, Index, Vector
 from .descent.flow import Flow
-from .descent.record import Run
 from .descent.steps import Descent, Plain
+from .descent.trajectory import Run
 from .problems.logits import Vocabulary
 from .problems.losses import Logistic, MarginLoss, Scaled
 from .problems.problem import Problem, counts_of

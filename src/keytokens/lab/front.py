@@ -14,9 +14,9 @@ from ..base.threads import one_blas_thread
 from ..model.ragged import Bags, Index, Vector
 from ..training.loop import Status
 from .descent.flow import Flow
-from .descent.record import Run, log_spaced
 from .descent.stack import Stack
 from .descent.steps import Descent, DescentState, Growing, MirrorDescent, Normalised, Plain, Polyak, Step, blocks_of
+from .descent.trajectory import Run, log_spaced
 from .embedding import embedding_problem
 from .endings import Endings, run_many
 from .paths import joint_path, regularisation_path, set_path

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.checks import check_number
 from ..base.errors import refusal
 from ..model.ragged import Bags, Vector
-from .descent.record import Run
+from .descent.trajectory import Run
 from .figures.look import BLACK, STYLES, check_matplotlib
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from ...training.loop import Outcome, Status, run
 from .flow import Flow, flow
-from .record import Run, log_spaced
 from .steps import Descent, Growing, MirrorDescent, Normalised, Plain, Polyak, power
+from .trajectory import Run, log_spaced
 
 __all__ = [
     "Descent",

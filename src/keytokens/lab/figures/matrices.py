@@ -9,7 +9,7 @@ import numpy as np
 
 from ...model.ragged import Vector
 from ..claims.instances import few_tokens, more_tokens
-from ..descent.record import log_spaced
+from ..descent.trajectory import log_spaced
 from ..problems.geometry import misalignment
 from ..problems.problem import Problem
 from ..svm.matrix import matrix_problem, solve_matrix

@@ -11,7 +11,7 @@ from ..claims.matrices.mirrors import joint_target
 from ..claims.rates import followed
 from ..descent.stack import Stack
 from ..descent.steps import DescentState, MirrorDescent, Normalised, Plain, Polyak, Step, power
-from ..descent.record import log_spaced
+from ..descent.trajectory import log_spaced
 from ..problems.geometry import divergence
 from ..svm.lq import solve_lq
 from ..svm.problem import MarginProblem

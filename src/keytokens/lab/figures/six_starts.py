@@ -12,7 +12,7 @@ from ..claims.instances import GMM, LMM, STARTS, one_bag, three_bags
 from ..descent.flow import flow
 from ..descent.stack import Stack
 from ..descent.steps import Normalised, Plain, Step
-from ..descent.record import log_spaced
+from ..descent.trajectory import log_spaced
 from ..problems.geometry import misalignment
 from ..problems.problem import Problem
 from ..selection import local_optimum
