@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...base.checks import array_of, check_number
+from ...base.checks import array_of, check_number, floats
 from ...base.errors import refusal
 from ...explain.record import frame
 from ...model.ragged import Index, Vector, indices
@@ -124,9 +124,9 @@ class Run:
 
         1 - u'w = |u - w|^2 / 2 for unit vectors keeps its digits where u'w rounds to 1.
         """
-        mine = self["direction"]
-        given = np.reshape(direction, mine.shape[1:]) if np.size(direction) == mine[0].size else direction
-        w = array_of("Run", "direction", given, mine.shape[1:])
+        mine, given = self["direction"], floats(direction)
+        long = mine.ndim > 2 and given is not None and given.shape == (mine[0].size,)
+        w = array_of("Run", "direction", np.reshape(direction, mine.shape[1:]) if long else direction, mine.shape[1:])
         if not w.any():
             raise refusal("Run", "direction", "be a direction other than 0", direction)
         return np.sum((mine - w / np.linalg.norm(w)).reshape(len(self), -1) ** 2, axis=1) / 2
