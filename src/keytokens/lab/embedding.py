@@ -48,7 +48,7 @@ class Embedded(Vocabulary):
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         tokens = len(blocks[-1])
-        logits = reading.pulled_tokens(self.counts.indices, np.eye(tokens))
+        logits = reading.token_pulls(self.counts.indices, tokens)
         log_slope = reading.loss.log_abs_slope(reading.margins)
         top = float(log_slope.max())
         weights = reading.bags.spread(np.exp(log_slope - top) * self.labels / len(self.labels)) * reading.attention
@@ -159,6 +159,7 @@ class EmbeddingAttention:
 
     There is no prior, no sink and no intercept unless asked for: `sink` adds a token that every document holds once,
     `intercept` the log odds of the classes to every score. The flow goes on to |p| = `norm`. v has length 1.
+    The flow takes its Jacobian by differences: seconds for a hundred tokens, minutes for thousands with d = 512.
 
     >>> counts = np.array([[1, 0, 2], [1, 0, 1], [0, 1, 2], [0, 1, 1]])  # token 0 occurs under +1 alone, 1 under -1
     >>> found = EmbeddingAttention(dim=64, eta=50.0).fit(counts, [1, 1, -1, -1])

@@ -147,7 +147,8 @@ class Vocabulary:
         return (self.embeddings @ blocks[-1])[self.counts.indices] + self._log_counts
 
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
-        return (reading.pulled_tokens(self.counts.indices, self._centred),)
+        pulls = reading.token_pulls(self.counts.indices, len(self._centred))
+        return (Scaled(pulls.array @ self._centred, pulls.log_scale),)
 
     @cached_property
     def span(self) -> Vector | None:

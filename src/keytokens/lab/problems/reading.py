@@ -120,11 +120,11 @@ class Reading:
         away = vectors.rows - vectors.spread(vectors.rows[self.selected])
         return Scaled(self.pull.array @ away, self.pull.log_scale)
 
-    def pulled_tokens(self, tokens: NDArray[Any], vectors: Vector) -> Scaled:
-        """The same where the rows of the bags are tokens of a vocabulary, and the vectors are those of all tokens."""
-        gained = np.bincount(tokens, self.pull.array, len(vectors))
-        lost = np.bincount(tokens[self.selected], self.bags.sum(self.pull.array), len(vectors))
-        return Scaled((gained - lost) @ vectors, self.pull.log_scale)
+    def token_pulls(self, tokens: NDArray[Any], size: int) -> Scaled:
+        """(size,) the pull on each token of a vocabulary, where the rows of the bags are such tokens."""
+        gained = np.bincount(tokens, self.pull.array, size)
+        lost = np.bincount(tokens[self.selected], self.bags.sum(self.pull.array), size)
+        return Scaled(np.asarray(gained - lost, np.float64), self.pull.log_scale)
 
     def head_descent(self, labels: Vector, values: Bags) -> Scaled:
         """-dL/dv = (1/n) sum_i |loss'_i| Y_i X_i's_i, where the scores are those of a head v."""
