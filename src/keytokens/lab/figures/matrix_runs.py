@@ -39,10 +39,7 @@ def matrix_ends(
     trials = Stack.of(problems)
     m, n = len(trials), len(problems[0].keys)
     if how == EXACT:
-        factors, done = list[Vector](), 0
-        for t in at:
-            (K, Q), done = trials.descend_factors(t - done, 0.1, K, Q), t
-            factors.append((K @ Q.transpose(0, 2, 1)).reshape(m, -1))
+        factors = [(k @ q.transpose(0, 2, 1)).reshape(m, -1) for k, q in trials.factor_path(at, 0.1, K, Q)]
         return [list(trials.path(at, 0.1, W.reshape(m, -1))), factors]
     keys = np.stack([one.values.rows.reshape(n, -1, one.values.dim) for one in problems])
     plain = PlainProblem(keys, trials.scores, queries=np.stack([one.queries for one in problems]))
