@@ -8,7 +8,7 @@ import pytest
 
 from keytokens.base.errors import InputError
 from keytokens.lab.paths import PathPoint, Proof, joint_path, regularisation_path
-from keytokens.lab.paths.balls import stationarity
+from keytokens.lab.paths.minima import Place
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 from keytokens.lab.problems.problem import Problem
 from keytokens.lab.svm import MarginProblem, solve
@@ -137,11 +137,11 @@ def test_a_point_that_is_no_minimum_says_so():
     problem, R = fig_3b(), 30.0
     (point,) = joint_path(problem, [R], ratio=1.0, starts=2)
     turned = R * np.array([math.cos(math.radians(2.763)), math.sin(math.radians(2.763))])
-    assert stationarity(problem, (R, R), point.blocks) < 1e-12
-    assert 0.01 < stationarity(problem, (R, R), (point.blocks[0], turned)) <= 1
-    assert stationarity(problem, (R, R), (point.blocks[0], -turned)) == 1  # the descent of p points inside
+    assert Place(problem, (R, R), point.blocks).residual < 1e-12
+    assert 0.01 < Place(problem, (R, R), (point.blocks[0], turned)).residual <= 1
+    assert Place(problem, (R, R), (point.blocks[0], -turned)).residual == 1  # the descent of p points inside
     short = (point.blocks[0], 0.5 * turned)
-    assert stationarity(problem, (R, R), short) > 0
+    assert Place(problem, (R, R), short).residual > 0
     wrong = PathPoint(R, short, 0.0, True, Proof.STARTS, residual=0.5)
     assert not wrong.converged
     assert point.converged

@@ -38,7 +38,8 @@ from ..problems.sets import Limit, Sets
 from ..svm.sets import SetSolution, solve_set_valued
 from ..svm.solution import Solution
 from ..svm.solver import solved
-from .balls import BelowLimit, PathPoint, Proof, check_path, lowest, point_of
+from .balls import PathPoint, Proof, check_path, draw
+from .minima import BelowLimit, minima
 
 ROUNDING = 1e-12  # taken off every bound
 
@@ -225,22 +226,18 @@ def set_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: i
     radii = check_path("set_path", problem, Sets, "Problem.with_sets", radii, starts, seed)
     target = solved(solve_set_valued, problem.keys, problem.sets)
     bounds = falls(problem)
-    begin: list[Blocks] = [(one.p,) for one in target.solutions] if target else []
-    begin += [(p,) for p in np.random.default_rng(seed).normal(size=(starts, problem.keys.dim))]
-    if not begin:
+    hints: list[Blocks] = [(one.p,) for one in target.solutions] if target else []
+    if not hints and not starts:
         raise refusal("set_path", "starts", "be at least 1 where no direction separates the sets", starts)
-    points: list[SetPoint] = []
-    for radius in radii:
-        before = [points[-1].blocks] if points else []
-        try:
-            found = point_of(problem, (radius,), lowest(problem, (radius,), [*before, *begin])[1], Proof.STARTS)
-        except BelowLimit as below:
-            gap = problem.gap(problem.read(below.blocks))
-            seen = f"log(L* - L) = {gap.log:.6g} at p = {below.blocks[0].round(6).tolist()}"
-            rule = "have optimal sets: no attention may be better than all of it on the sets"
-            raise refusal("set_path", "problem", rule, seen, "give other sets") from None
-        points.append(_point(problem, found, target, bounds))
-    return SetPath(tuple(points), target, problem.limit, bounds)
+    balls = [(radius,) for radius in radii]
+    try:
+        found = [PathPoint.of(one, Proof.STARTS) for one in minima(problem, balls, draw(problem, starts, seed), hints)]
+    except BelowLimit as below:
+        gap = problem.gap(problem.read(below.blocks))
+        seen = f"log(L* - L) = {gap.log:.6g} at p = {below.blocks[0].round(6).tolist()}"
+        rule = "have optimal sets: no attention may be better than all of it on the sets"
+        raise refusal("set_path", "problem", rule, seen, "give other sets") from None
+    return SetPath(tuple(_point(problem, one, target, bounds) for one in found), target, problem.limit, bounds)
 
 
 def _point(problem: Problem, found: PathPoint, target: SetSolution | None, bounds: Falls | None) -> SetPoint:
