@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg.blas import idamax
 
 from ...base.checks import LARGEST, Seen, floats
 from ...base.errors import refusal
@@ -264,7 +265,8 @@ class Dense:
         return self.matrix[index]
 
     def largest(self) -> float:
-        return max(float(self.matrix.max()), -float(self.matrix.min())) if self.matrix.size else 0.0
+        flat = self.matrix.ravel()  # one pass, and no copy
+        return abs(float(flat[idamax(flat)])) if flat.size else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,12 +23,15 @@ from ...base.threads import one_blas_thread
 from ...model.ragged import Index, Vector, indices
 from .active import ActiveSet, Contradiction, polished
 from .problem import MarginProblem, Rows, check_problem
+from .soft import softened
 from .solution import CERTIFIED, NotSolved, Solution, Witness, certified
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 FARKAS = 1e-9  # |A'lam + C'nu| of a proof, beside the sizes of what it sums
+FIRST = 6  # rows for each dimension, to begin with where there are many
+LEVELS = (1e-2, 1e-3)  # how soft they are
 _BLOCK = 4096  # ties factored at a time
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -100,8 +103,8 @@ def _solve(search: _Search, first: Index) -> Solution:
         if len(first):
             search.begin(first)
         else:
-            search.consider(search.first_rows())
-        while search.consider(search.violated_rows()):
+            search.begin_softly()
+        while search.consider(search.violated_rows(search.active.p)):
             pass
     except Contradiction as found:
         raise _not_separable(search, found) from None
@@ -139,19 +142,21 @@ class _Search:
         self.steps = 0
 
     def first_rows(self) -> Index:
-        """The rows that the mean of the rows serves worst. At p = 0 all rows are violated alike: that says nothing.
+        """The rows that the mean of some rows serves worst. At p = 0 all rows are violated alike: that says nothing.
 
         The mean is a fair guess whenever there is a solution p, since its inner product with p is at least that of b.
         """
-        if len(self.problem) <= self.batch:
+        many = max(self.batch, FIRST * self.problem.dim)
+        if len(self.problem) <= many:
             return np.arange(len(self.problem))
-        mean = self.problem.transposed_times(self.problem.b / len(self.problem) / self.unit)
+        some = np.arange(0, len(self.problem), max(1, len(self.problem) // _BLOCK))
+        mean = self.problem.b[some] @ self.problem.rows(some) / len(some) / self.unit
         mean -= self.basis @ (self.basis.T @ mean)
-        return np.argpartition(self.problem.times(mean / self.unit), self.batch)[: self.batch]
+        return np.argpartition(self.problem.times(mean / self.unit), many)[:many]
 
-    def violated_rows(self) -> Index:
-        """The most violated rows outside the working set."""
-        excess = self.problem.b - self.problem.times(self.active.p / self.unit)
+    def violated_rows(self, p: Vector) -> Index:
+        """The rows outside the working set that p violates most."""
+        excess = self.problem.b - self.problem.times(p / self.unit)
         excess[self.working.index] = 0.0  # these hold already, as well as this arithmetic can tell
         bad = np.flatnonzero(excess > self.tolerance)
         if len(bad) > self.batch:
@@ -163,6 +168,19 @@ class _Search:
         self._take_in(index)
         if len(index) <= self.active.rank:
             self.steps += self.active.begin(index.tolist(), self.working.rows, self.working.b)
+        self._settle()
+
+    def begin_softly(self) -> None:
+        """With the rows that are active where rows are soft; of few rows the exact method alone is as fast."""
+        self._take_in(self.first_rows())
+        if len(self.problem) > self.batch:
+            p, wide = softened(self.working.rows, self.working.b, self.active.p, LEVELS)
+            if len(bad := self.violated_rows(p)):
+                self._take_in(bad)
+                p, wide = softened(self.working.rows, self.working.b, p, LEVELS[-1:])
+            at = np.argsort(-wide, kind="stable")[: min(int((wide > 0).sum()), self.active.rank)]
+            members = self.working.index[at].tolist()
+            self.steps += self.active.begin(members, self.working.rows[at], self.working.b[at])
         self._settle()
 
     def consider(self, index: Index) -> bool:
@@ -208,7 +226,8 @@ class _Search:
 
     def _worth_keeping(self) -> Index:
         """Active rows, and the nearest of the others: what is far from tight now will rarely be needed again."""
-        old, room = self.working, self.problem.dim + 4 * self.batch  # the active ones are at most dim
+        old, dim = self.working, self.problem.dim
+        room = dim + max(4 * self.batch, 2 * FIRST * dim)  # the active ones are at most dim
         if len(old.index) <= room:
             return np.arange(len(old.index))
         slack = old.rows @ self.active.p - old.b
