@@ -89,6 +89,28 @@ def test_a_flat_start_is_stationary():
     assert flow(flat, np.zeros(1), 10.0).status is Status.STATIONARY
 
 
+@pytest.mark.parametrize("seed, far", [(8, Status.FAR_ENOUGH), (27, Status.LOST), (1, Status.FAR_ENOUGH)])
+def test_the_status_does_not_depend_on_the_tolerance(seed, far):
+    """Of seed 8 p rests in a valley across which the loss bends like |v|^2; of seed 27 it is thinner than any float."""
+    rng = np.random.default_rng(500 + seed)
+    n, T, d = (int(rng.integers(low, high)) for low, high in ((1, 6), (2, 5), (1, 6)))
+    rng.normal(size=(n, T, d)), rng.normal(size=(n, T))  # which another test takes
+    x, y = rng.normal(size=(n, T, d)), rng.choice([-1, 1], n)
+    start = rng.normal(size=d), rng.normal(size=d)
+    ends = [run(Flow(Problem.joint(y, x, x), 100, tolerance=10.0**-k), start, 100) for k in (6, 7, 8, 9)]
+    assert [end.status for end in ends] == [far] * 4
+
+
+def test_a_minimum_is_one_at_every_tolerance():
+    """Newton's step is short at a minimum, and long in a valley along which the loss falls for ever."""
+    problem = Problem.of(Bags.of([[[1.0, 0.5], [0.0, 0.0]], [[-1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
+    ends = [run(Flow(problem, 1e3, tolerance=10.0**-k), np.array([0.5, 0.0]), 100) for k in (6, 7, 8, 9)]
+    assert len({end.status for end in ends}) == 1
+    one = Problem.of(Bags.of([[[1.0], [0.0]], [[-1.0], [0.0]]]), np.array([1.0, 0.0, 2.0, 0.0]))
+    ends = [run(Flow(one, 1e3, tolerance=10.0**-k), np.array([0.5]), 100) for k in (6, 7, 8, 9)]
+    assert [end.status for end in ends] == [Status.STATIONARY] * 4
+
+
 def test_a_path_that_cannot_be_followed_says_so():
     outcome = run(Flow(three_bags(), 1e6, most_evaluations=20), np.zeros(2), 10)
     assert outcome.status is Status.LOST

@@ -8,7 +8,9 @@ out: stiff across, straight along, so implicit steps grow with the norm and |p| 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -19,6 +21,9 @@ from ...training.loop import Outcome, Status, run
 from ..problems.problem import Problem
 from ..problems.reading import Blocks
 from .steps import Point, blocks_of, check_problem
+
+FINE = 1e-9  # the tolerance of a second try
+APART, NEAR = 1e-7, 1e-3  # beside 1 + |theta|: points whose gradients are compared; a step that is short
 
 
 class _Stuck(Exception):
@@ -60,48 +65,60 @@ class Flow:
         if state.log_sizes.max() == -np.inf:
             return Status.STATIONARY
         if state.stuck:
-            return Status.STATIONARY if self._turns_back(state) else Status.LOST
+            return Status.STATIONARY if self._at_minimum(state) else Status.LOST
         return Status.FAR_ENOUGH if _size(state.blocks) >= self.norm * (1 - 1e-12) else None
 
     @np.errstate(invalid="ignore", over="ignore")  # BDF's first step computes with memory that it has not set; unused
     def step(self, state: FlowState) -> FlowState:
+        """BDF follows far pieces in the fewest evaluations; a valley thinner than its errors asks for better ones.
+
+        LSODA may begin a stiff piece with explicit steps and never get out.
+        """
+        end, _ = self._piece(state, "BDF", self.tolerance)
+        if end.stuck and not self._at_minimum(end):
+            again = replace(state, evaluations=end.evaluations)
+            finer, arrived = self._piece(again, "Radau", min(self.tolerance, FINE))
+            if arrived or self._at_minimum(finer):
+                end = finer
+        return end
+
+    def _piece(self, state: FlowState, method: Literal["BDF", "Radau"], tolerance: float) -> tuple[FlowState, bool]:
         path = _Path.of(self.problem, state.blocks, self.most_evaluations)
-        length = self.growth * (1 + _size(state.blocks))
+        scale = 1 + _size(state.blocks)
 
         def arrived(s: float, z: Vector) -> float:
             return float(_size(path.blocks(z)) - self.norm)
 
         arrived.terminal = True  # type: ignore[attr-defined]
         arrived.direction = 1  # type: ignore[attr-defined]
-        try:
+        span, start = (0.0, self.growth * scale), np.zeros(path.size)
+        z, arc, found = path.last, 0.0, False
+        with suppress(_Stuck):
             solution = solve_ivp(
-                path.field,
-                (0.0, length),
-                np.zeros(path.size),
-                method="BDF",  # LSODA may begin a stiff piece with explicit steps and never get out
-                rtol=self.tolerance,
-                atol=self.tolerance * (1 + _size(state.blocks)),
-                events=arrived,
+                path.field, span, start, method=method, rtol=tolerance, atol=tolerance * scale, events=arrived
             )
-        except _Stuck:
-            return self._end(state, path)
-        if not solution.success:
-            return self._end(state, path)
-        blocks = path.blocks(solution.y[:, -1])
-        return FlowState(
-            self.problem, blocks, state.t + 1, state.arc + float(solution.t[-1]), state.evaluations + path.evaluations
-        )
-
-    def _turns_back(self, state: FlowState) -> bool:
-        """Whether a short way ahead the field points back: a minimum lies between."""
-        path = _Path.of(self.problem, state.blocks, 2)
-        here = path.field(0.0, np.zeros(path.size))
-        ahead = np.sqrt(self.tolerance) * (1 + _size(state.blocks)) * here
-        return bool(path.field(0.0, ahead) @ here < 0)
-
-    def _end(self, state: FlowState, path: _Path) -> FlowState:
+            found = solution.success
+            z, arc = solution.y[:, -1], float(solution.t[-1])
+        if not found:
+            z, arc = path.last, 0.0
         evaluations = state.evaluations + path.evaluations
-        return FlowState(self.problem, path.blocks(path.last), state.t + 1, state.arc, evaluations, stuck=True)
+        blocks = path.blocks(z)
+        return FlowState(self.problem, blocks, state.t + 1, state.arc + arc, evaluations, not found), found
+
+    def _at_minimum(self, state: FlowState) -> bool:
+        """Whether Newton's step is short, so that a minimum is near.
+
+        A gradient that turns around is no proof: it does so across every valley along which a path goes on for ever.
+        """
+        path, size = _Path.of(self.problem, state.blocks, 10 * self.most_evaluations), 1 + _size(state.blocks)
+        here, top = path.pull(np.zeros(path.size))
+        if top == -np.inf:
+            return True
+        ways = APART * size * np.eye(path.size)
+        there = [path.pull(way) for way in ways]
+        bends = np.array([pull * np.exp(min(log - top, 700.0)) - here for pull, log in there]).T / (APART * size)
+        step = np.linalg.lstsq(bends, -here, rcond=None)[0]
+        return bool(np.linalg.norm(step) <= NEAR * size)
 
 
 def flow(
@@ -161,12 +178,17 @@ class _Path:
         if self.evaluations > self.most_evaluations:
             raise _Stuck
         self.last = np.array(z)
+        flat, top = self.pull(z)
+        if top == -np.inf:
+            raise _Stuck
+        return flat / np.linalg.norm(flat)
+
+    def pull(self, z: Vector) -> tuple[Vector, float]:
+        """Minus the gradient in the coordinates, and the logarithm of its unit; -inf where it is zero."""
         blocks = self.blocks(z)
         down = self.problem.descent(self.problem.read(blocks), blocks)
         top = max(block.log for block in down)
         if top == -np.inf:
-            raise _Stuck
+            return np.zeros(self.size), top
         flat = np.concatenate([(block.array * np.exp(block.log_scale - top)).ravel() for block in down])
-        if self.basis is not None:
-            flat = self.basis @ flat
-        return flat / np.linalg.norm(flat)
+        return flat if self.basis is None else self.basis @ flat, top
