@@ -105,16 +105,16 @@ def test_every_seed_finds_the_same_joint_path(ratio):
         assert [angle(point) for point in points] == pytest.approx([angle(points[0])] * 4, abs=1e-8)
 
 
-def by_digits(radius, v, p):
+def by_digits(radius, v, p, ratio=1.0, third="1.5"):
     """The slope of the loss along the circle of p, with 200 digits; v and p as degrees. A second road."""
     with localcontext() as context:
         context.prec = 200
-        R, slope = Decimal(radius), Decimal(0)
+        R, r, slope = Decimal(radius), Decimal(ratio) * Decimal(radius), Decimal(0)
         (v1, v2), (p1, p2) = (_on_circle(Decimal(math.tan(math.radians(degrees) / 2))) for degrees in (v, p))
-        for (a, b), sign in zip([("1", "1"), ("1", "-1"), ("0.5", "1.5")], LABELS, strict=True):
+        for (a, b), sign in zip([("1", "1"), ("1", "-1"), ("0.5", third)], LABELS, strict=True):
             x1, x2, y = Decimal(a), Decimal(b), Decimal(sign)
             s = 1 / (1 + (-R * (x1 * p1 + x2 * p2)).exp())
-            score = y * R * (x1 * v1 + x2 * v2)
+            score = y * r * (x1 * v1 + x2 * v2)
             slope -= score * s * (1 - s) * R * (x2 * p1 - x1 * p2) / (1 + (s * score).exp())
         return slope
 
@@ -131,6 +131,40 @@ def test_the_joint_minimum_with_two_hundred_digits(radius, degrees):
     turn = math.degrees(math.atan2(v[1], v[0]))
     assert angle(point) == pytest.approx(degrees, abs=1e-8)
     assert by_digits(radius, turn, angle(point) - 1e-6) < 0 < by_digits(radius, turn, angle(point) + 1e-6)
+
+
+@pytest.mark.parametrize("third", ["1", "1.5"])
+@pytest.mark.parametrize("ratio", [0.1, 0.3, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("radius", [1, 5, 20, 100])
+def test_joint_minima_from_any_seed_with_two_hundred_digits(radius, ratio, third):
+    """Within 1e-5 degrees the slope of p changes its sign, in the half plane where all inputs attend to the labels."""
+    values = VALUES.copy()
+    values[2, 1, 1] = float(third)
+    seed = round(7 * radius + 10 * ratio)
+    (point,) = joint_path(Problem.joint(LABELS, values, values), [radius], ratio, starts=1, seed=seed)
+    assert point.converged
+    assert not point.inside
+    assert abs(angle(point)) < 45
+    v = point.blocks[0]
+    turn = math.degrees(math.atan2(v[1], v[0]))
+    below, above = (by_digits(radius, turn, angle(point) + off, ratio, third) for off in (-1e-5, 1e-5))
+    assert below < 0 < above
+
+
+# R and r/R, then the angle of p on Fig 3(b): both angles by Newton's method with 80 digits, from a scan of the circle
+BY_SCAN = [
+    (1, 0.1, 37.865560954215), (1, 10, 3.05578805391778), (5, 3, 0.27948353743047), (10, 0.3, 9.34514361158417),
+    (20, 0.1, 10.8665776558119), (20, 3, 6.35180183988486e-9), (20, 10, 0.0), (30, 10, 0.0), (50, 1, 0.570979147718699),
+    (100, 0.3, 8.07875255872044), (100, 10, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("radius, ratio, degrees", BY_SCAN)
+def test_joint_minima_are_global(radius, ratio, degrees):
+    """At (20, 3) and (20, 10) there is a second minimum, at -135 and -139 degrees: seeds 1 and 2 used to end there."""
+    for seed, starts in ((1, 1), (2, 4)):
+        (point,) = joint_path(fig_3b(), [radius], ratio, starts=starts, seed=seed)
+        assert angle(point) == pytest.approx(degrees, abs=1e-9)
 
 
 def test_a_point_that_is_no_minimum_says_so():
