@@ -94,7 +94,7 @@ def test_the_status_does_not_depend_on_the_tolerance(seed, far):
     """Of seed 8 p rests in a valley across which the loss bends like |v|^2; of seed 27 it is thinner than any float."""
     rng = np.random.default_rng(500 + seed)
     n, T, d = (int(rng.integers(low, high)) for low, high in ((1, 6), (2, 5), (1, 6)))
-    rng.normal(size=(n, T, d)), rng.normal(size=(n, T))  # which another test takes
+    rng.normal(size=(n, T, d)), rng.normal(size=(n, T))  # the instances come after these draws
     x, y = rng.normal(size=(n, T, d)), rng.choice([-1, 1], n)
     start = rng.normal(size=d), rng.normal(size=d)
     ends = [run(Flow(Problem.joint(y, x, x), 100, tolerance=10.0**-k), start, 100) for k in (6, 7, 8, 9)]

@@ -209,3 +209,13 @@ def test_large_margins_do_not_overflow():
     sign, log_size = Exponential().change(np.zeros(2), np.array([-1.0, 1.0]), np.log([1000.0, 1000.0]))
     assert sign.tolist() == [1, -1]
     assert log_size.tolist() == pytest.approx([1000.0, 0.0])
+
+
+def test_more_dimensions_than_the_method_of_newton_takes(monkeypatch):
+    """Descent alone then finds the same minima, with fewer digits."""
+    problem = random_problem(0)
+    expected = regularisation_path(problem, [2.0, 20.0], starts=3)
+    monkeypatch.setattr("keytokens.lab.paths.minima.MOST_DIMENSIONS", 1)
+    for one, other in zip(regularisation_path(problem, [2.0, 20.0], starts=3), expected, strict=True):
+        assert one.log_gap == pytest.approx(other.log_gap, abs=1e-6)
+        assert one.direction == pytest.approx(other.direction, abs=1e-3)

@@ -260,7 +260,7 @@ def grown(at: Place, radii: Radii) -> Place:
     there = newton(at.within(radii), STATIONARY)
     if there.residual <= STATIONARY:
         return there
-    if radii[-1] / at.radii[-1] <= LEAST_GROWTH:
+    if radii[-1] / at.radii[-1] <= LEAST_GROWTH or sum(map(len, at.blocks)) > MOST_DIMENSIONS:
         return newton(lowered(there), STATIONARY)
     middle = tuple(math.sqrt(small * large) for small, large in zip(at.radii, radii, strict=True))
     return grown(grown(at, middle), radii)
