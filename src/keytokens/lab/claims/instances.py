@@ -231,6 +231,50 @@ def longest_difference(problem: Problem) -> float:
     return float(np.linalg.norm(keys.rows - keys.spread(keys.rows[best]), axis=1).max())
 
 
+EPS = float(np.finfo(np.float64).eps)
+
+
+def literal_scores(tokens: Iterable[Any], E: Vector, p: Vector, v: Vector) -> Vector:
+    """f of each document, position by position: softmax(p'E_X)E_X v; of complex numbers, too."""
+    found = []
+    for row in tokens:
+        a, b = E[row] @ p, E[row] @ v
+        weight = np.exp(a - a.real.max())
+        found.append(weight @ b / weight.sum())
+    return np.array(found)
+
+
+def literal_loss(margins: Vector) -> Any:
+    """log(1 + exp(-m)), of complex numbers, too."""
+    low = np.where(margins.real > 0, margins, -margins)
+    return np.log1p(np.exp(-low)) + np.where(margins.real > 0, 0, -margins)
+
+
+def complex_slopes(value: Callable[[Any], Any], at: Vector) -> Vector:
+    """The gradient of an analytic function by complex steps: Im f(x + ih)/h, where nothing cancels.
+
+    >>> complex_slopes(lambda x: (x**4).sum(), np.array([[1.0, -2.0]])).tolist()
+    [[4.0, -32.0]]
+    """
+    out, h = np.zeros(at.shape), 1e-100
+    for place in np.ndindex(at.shape):
+        moved = at.astype(np.complex128)
+        moved[place] += 1j * h
+        out[place] = value(moved).imag / h
+    return out
+
+
+def rounding(E: Vector, p: Vector, v: Vector, terms: float) -> float:
+    """How much rounding may change attention, values and forces, relative to the largest value, on two roads together.
+
+    A product of d numbers is off by d eps of its absolute terms, so a logit by (d + 2) eps A with A the largest
+    |E_s|'|p|, its exponential by as much of itself, a sum of n such terms by n eps more; a force by the error of its
+    margin. First order in eps.
+    """
+    A, B = float((np.abs(E) @ np.abs(p)).max()), float((np.abs(E) @ np.abs(v)).max())
+    return 2 * EPS * (1 + B) * (2 * (len(p) + 2) * A + len(p) + 2 * terms + 10)
+
+
 def central_differences(value: Callable[[Vector], float], at: Vector) -> Vector:
     """The gradient of a function of an array by central differences of fourth order.
 

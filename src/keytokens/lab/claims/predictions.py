@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from ...proof.votes import Votes
 from ...proof.words import flip_words
 from ..problems.embeddings import pull_back
 from .claim import Counter, Hypothesis, claim
+from .instances import EPS, complex_slopes, literal_loss, literal_scores, rounding
 
 Array = NDArray[Any]
 HERE = "keytokens"
@@ -33,7 +34,7 @@ HERE = "keytokens"
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """Sequences of tokens with labels, and a model with embeddings; perhaps `cls` attends to itself, a sink."""
+    """Sequences of tokens with labels, and a model with embeddings; perhaps `cls` attends to itself: a sink."""
 
     sequences: Array  # (n, T) tokens
     y: Array  # (n,) 0 or 1
@@ -41,6 +42,7 @@ class Embedded:
     p: Array
     v: Array
     cls: Array | None
+    normalised: bool = False  # each embedding is divided by its length first
 
     @property
     def counts(self) -> sparse.csr_matrix:
@@ -57,18 +59,28 @@ class Embedded:
         c = np.array([self.cls @ self.v])
         return Parameters(a, b - c, c, np.zeros(1), float(self.cls @ self.p))
 
-    def logits(self, E: Array, p: Array, v: Array) -> Array:
-        """f position by position: softmax(p'E_X')E_X v; `cls` stays as it is."""
-        a, b = E[self.sequences] @ p, E[self.sequences] @ v
-        if self.cls is not None:
-            own = np.ones((len(a), 1))
-            a, b = np.hstack([a, own * (self.cls @ self.p)]), np.hstack([b, own * (self.cls @ self.v)])
-        attention = np.exp(a - a.max(axis=1, keepdims=True))
-        return np.asarray(np.sum(attention * b, axis=1) / attention.sum(axis=1))
+    @property
+    def spelt(self) -> Embedded:
+        """The same with `cls` as one more token, the last of each sequence."""
+        if self.cls is None:
+            return self
+        sequences = np.column_stack([self.sequences, np.full(len(self.y), len(self.E))])
+        return replace(self, sequences=sequences, E=np.vstack([self.E, self.cls]), cls=None)
 
-    def loss(self, E: Array, p: Array, v: Array) -> float:
-        sign = np.where(self.y == 1, 1.0, -1.0)
-        return float(np.logaddexp(0, -sign * self.logits(E, p, v)).sum())
+    def logits(self, E: Array, p: Array, v: Array) -> Array:
+        """f position by position, without a sink."""
+        rows = E / np.sqrt((E * E).sum(axis=1))[:, None] if self.normalised else E
+        return literal_scores(self.sequences, rows, p, v)
+
+    def slope(self, k: int, direction: Array) -> float:
+        """The derivative of the loss along a direction of E, p or v."""
+
+        def loss(step: Array) -> Any:
+            where = [self.E, self.p, self.v]
+            where[k] = where[k] + step * direction
+            return literal_loss(np.where(self.y == 1, 1.0, -1.0) * self.logits(*where)).sum()
+
+        return float(complex_slopes(loss, np.zeros(())))
 
 
 def _embedded(rng: np.random.Generator) -> Embedded:
@@ -83,22 +95,7 @@ def _embedded(rng: np.random.Generator) -> Embedded:
 
 
 def _off(found: Any, truth: Any) -> float:
-    return float(np.max(np.abs(found - truth) / (1 + np.abs(truth))))
-
-
-def _slope_off(one: Embedded, k: int, slope: Array) -> float:
-    """A derivative along a fixed direction of E, p or v, by central differences of the loss position by position."""
-    where = [one.E, one.p, one.v]
-    direction = np.cos(np.arange(where[k].size)).reshape(where[k].shape)
-    h = 1e-5
-
-    def loss(step: float) -> float:
-        moved = list(where)
-        moved[k] = where[k] + step * direction
-        return one.loss(*moved)
-
-    central = (loss(h) - loss(-h)) / (2 * h)
-    return _off(np.sum(slope.reshape(direction.shape) * direction), central) * 1e-3  # they have half the digits
+    return float(np.max(np.abs(found - truth)))
 
 
 # --- one document ----------------------------------------------------------------------------------------------------
@@ -122,20 +119,30 @@ class Page:
         """(2^T, T) every sub-document, nothing kept first, everything last."""
         return (np.arange(2**self.tokens)[:, None] >> np.arange(self.tokens)) & 1
 
+    def means(self, kept: Array) -> Array:
+        """(m, K) class scores of sub-documents that are not empty: the mean over the heads of their weighted means."""
+        return np.mean([votes / total[:, None] for votes, total in self._sums(kept)], axis=0)
+
+    def _sums(self, kept: Array) -> list[tuple[Array, Array]]:
+        rows = [(kept @ (w[:, None] * self.values), kept @ w) for w in self.weights]
+        return [(votes + self.sink * self.intercepts, total + self.sink) for votes, total in rows]
+
     @cached_property
     def labels(self) -> Array:
-        """(2^T,) class of each sub-document: the mean over the heads of their weighted means; -1 for none."""
-        scores = np.zeros((len(self.kept), self.values.shape[1]))
-        for weights in self.weights:
-            total = self.kept @ weights + self.sink
-            votes = self.kept @ (weights[:, None] * self.values) + self.sink * self.intercepts
-            scores += votes / np.maximum(total, 1)[:, None] if len(self.weights) > 1 else votes
-        empty = (self.kept.sum(axis=1) == 0) & (self.sink == 0)
-        return np.where(empty, -1, np.argmax(scores, axis=1))
+        """(2^T,) class of each sub-document; -1 for one without a token or a sink. One head compares whole numbers."""
+        empty = self.kept.sum(axis=1) + self.sink == 0
+        kept = np.where(empty[:, None], 1, self.kept)
+        return np.where(empty, -1, np.argmax(self.means(kept) if len(self.weights) > 1 else self._sums(kept)[0][0], 1))
 
     @property
     def label(self) -> int:
         return int(self.labels[-1])
+
+    def theta(self, head: int) -> Parameters:
+        """A head as a model whose tokens are those of the document, each known to occur once."""
+        weight, c = self.weights[head].astype(float), self.intercepts.astype(float)
+        sink = math.log(self.sink) if self.sink else -math.inf
+        return Parameters(np.log(weight), (self.values - c).T, c, np.zeros(1), sink)
 
     @property
     def votes(self) -> Votes:
@@ -195,11 +202,13 @@ class Kept:
     held: Array  # indices, at least one
 
 
-def _kept(rng: np.random.Generator) -> Kept:
-    page = _page(rng)
+def _kept(rng: np.random.Generator, heads: int = 1) -> Kept:
+    page = _page(rng, heads)
     size = int(rng.integers(1, page.tokens + 1))
     return Kept(page, rng.permutation(page.tokens)[:size])
 
+
+_ONE_HEAD_KEPT = Hypothesis[Kept]("one attention head for all classes", lambda one: len(one.page.weights) == 1)
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
@@ -274,6 +283,7 @@ def _binary_line() -> Line:
 
 _ONE_HEAD = Hypothesis[Page]("one attention head for all classes", lambda page: len(page.weights) == 1)
 _RAW = Hypothesis[Line]("raw counts: every occurrence counts for itself", lambda line: line.counts == "raw")
+_AS_THEY_ARE = Hypothesis[Embedded]("embeddings enter as they are, not normalised", lambda one: not one.normalised)
 
 
 @claim(
@@ -281,22 +291,33 @@ _RAW = Hypothesis[Line]("raw counts: every occurrence counts for itself", lambda
     says="softmax(p'E_X')E_X v, its gradient included, depends on the embeddings only through a = E p and b = E v; "
     "and every pair (a, b) comes from some embeddings.",
     source=HERE,
-    tolerance=1e-10,
+    hypotheses=(_AS_THEY_ARE,),
+    tolerance=1.0,  # in units of what rounding may do
+    constant="f, and its slopes",
     draw=_embedded,
     seeds=60,
+    counters=(
+        Counter(
+            "a layer that divides each embedding by its length",
+            _AS_THEY_ARE.says,
+            lambda: replace(_embedded(np.random.default_rng(0)), normalised=True),
+        ),
+    ),
 )
-def _two_scalars(one: Embedded) -> float:
-    """Differences of f (also after `embed`), of the loss, and of its gradient."""
-    C, where = one.counts, (one.E, one.p, one.v)
-    truth, loss, n = one.logits(*where), one.loss(*where), len(one.y)
-    found = evaluate(Block.of(C), one.y, np.ones(n), Logistic(), one.theta)
-    gradient = pull_back(found, one.E, one.p, one.v[None])
-    return max(
-        _off(scores(C, one.theta)[0], truth),
-        _off(embed(one.theta, 4).scores(C), truth),
-        _off(found.loss, loss),
-        *(_slope_off(one, k, slope) for k, slope in enumerate(gradient)),
-    )
+def _two_scalars(one: Embedded, by: float = 1.0) -> float:
+    """Differences of f (also after `embed`), of the loss, and of its slopes, which complex steps give exactly."""
+    spelt, n = one.spelt, len(one.y)
+    where = [spelt.E, spelt.p, spelt.v]
+    truth, (E, p, v) = by * spelt.logits(*where), map(np.abs, where)
+    unit, B = rounding(E, p, v, spelt.sequences.shape[1] + n), float((E @ v).max())
+    off = [_off(scores(one.counts, one.theta)[0], truth), _off(embed(one.theta, 4).scores(one.counts), truth)]
+    found = evaluate(Block.of(spelt.counts), one.y, np.ones(n), Logistic(), spelt.theta)
+    for k, gradient in enumerate(pull_back(found, spelt.E, spelt.p, spelt.v[None])):
+        direction = np.cos(np.arange(where[k].size)).reshape(where[k].shape)
+        along, d = np.sum(gradient.reshape(direction.shape) * direction), np.abs(direction)
+        turns, lifts = d @ p if k == 0 else E @ d * (k == 1), d @ v if k == 0 else E @ d * (k == 2)  # of a and of b
+        off.append(_off(along, by * spelt.slope(k, direction)) * B / (n * np.max(2 * B * turns + lifts)))
+    return max(off) / (unit * B)
 
 
 @claim(
@@ -305,30 +326,23 @@ def _two_scalars(one: Embedded) -> float:
     "moves f by Q_s (f - value_s)/(1 - Q_s).",
     source=HERE,
     hypotheses=(_ONE_HEAD,),
-    tolerance=1e-12,
+    tolerance=1.0,  # in units of what rounding may do
+    constant="Q_s (f - value_s)/(1 - Q_s)",
     draw=_page,
     seeds=60,
+    counters=(Counter("two heads", _ONE_HEAD.says, lambda: _page(np.random.default_rng(0), heads=2)),),
 )
-def _contributions(page: Page) -> float:
-    """Contributions sum to f; deleting s moves f by Q_s (f - value_s)/(1 - Q_s)."""
-    weight, values = page.weights[0].astype(float), page.values.astype(float)
-    theta = Parameters(np.log(weight), (values - page.intercepts).T, page.intercepts.astype(float), np.zeros(1))
-    if page.sink:
-        theta = Parameters(theta.a, theta.B, theta.c, theta.empty, math.log(page.sink))
-    everything = np.ones((1, page.tokens))
-    f = scores(sparse.csr_matrix(everything), theta)[:, 0]
-    total = weight.sum() + page.sink
-    Q = weight / total
-    parts = Q @ values + page.sink / total * page.intercepts
-    worst = float(np.abs(parts - f).max())
-    for s in range(page.tokens if page.tokens > 1 or page.sink else 0):
-        rest = everything.copy()
-        rest[0, s] = 0
-        left = sparse.csr_matrix(rest)
-        left.eliminate_zeros()
-        moved = scores(left, theta)[:, 0] - f
-        worst = max(worst, float(np.abs(moved - Q[s] * (f - values[s]) / (1 - Q[s])).max()))
-    return worst
+def _contributions(page: Page, by: float = 1.0) -> float:
+    """The classifier's own f on every document with one token less, head by head; logarithms of weights are inexact."""
+    total = page.weights.sum(axis=1, keepdims=True) + page.sink
+    Q = (page.weights / total).mean(axis=0)
+    f = Q @ page.values + (page.sink / total).mean() * page.intercepts
+    kept = np.vstack([np.ones(page.tokens), 1 - np.eye(page.tokens)])[: 1 + page.tokens * (page.tokens + page.sink > 1)]
+    documents = sparse.csr_matrix(kept)
+    own = np.mean([scores(documents, page.theta(head)) for head in range(len(page.weights))], axis=0).T
+    moved = by * Q[:, None] * (f - page.values) / (1 - Q)[:, None] if len(own) > 1 else np.empty((0, len(f)))
+    unit = EPS * (4 * page.tokens + 20) * np.abs(page.values).max(initial=1.0) / (1 - Q).min(initial=1.0, where=Q < 1)
+    return float(np.abs(own - np.vstack([f, f + moved])).max() / unit)
 
 
 @claim(
@@ -340,9 +354,10 @@ def _contributions(page: Page) -> float:
     tolerance=0.0,
     draw=_page,
     seeds=60,
+    constant="the size of the set",
     counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("sufficient")),),
 )
-def _sufficient(page: Page) -> float:
+def _sufficient(page: Page, by: float = 1.0) -> float:
     """By how much the size is off, and 1 for a set that does not do what it says."""
     found = sufficient(page.votes)
     held = np.array(found.indices, int)
@@ -351,7 +366,7 @@ def _sufficient(page: Page) -> float:
         least = 0 if page.sink else 1
         wrong += [page.keeps_label(np.delete(held, i)) for i in range(len(held)) if len(held) > least]
     between = max(found.lower - page.fewest_kept, page.fewest_kept - found.size)
-    return float(max(between, found.size - page.fewest_kept if found.status == "minimum" else 0, *wrong))
+    return float(max(between, by * found.size - page.fewest_kept if found.status == "minimum" else 0, *wrong))
 
 
 @claim(
@@ -363,16 +378,17 @@ def _sufficient(page: Page) -> float:
     tolerance=0.0,
     draw=_page,
     seeds=60,
+    constant="the size of the set",
     counters=(Counter("two heads", _ONE_HEAD.says, lambda: _two_heads("flip")),),
 )
-def _flip(page: Page) -> float:
+def _flip(page: Page, by: float = 1.0) -> float:
     found = flip(page.votes)
     if found.status == "none" or page.fewest_deleted is None:
         return float((found.status == "none") != (page.fewest_deleted is None))
     rest = np.ones(page.tokens, int)
     rest[list(found.indices)] = 0
     after = int(page.labels[int(rest @ (1 << np.arange(page.tokens)))])
-    return float(max(abs(found.size - page.fewest_deleted), after in (page.label, -1), after != found.label_after))
+    return float(max(abs(by * found.size - page.fewest_deleted), after in (page.label, -1), after != found.label_after))
 
 
 @claim(
@@ -384,16 +400,17 @@ def _flip(page: Page) -> float:
     tolerance=0.0,
     draw=_line,
     seeds=40,
+    constant="the number of words",
     counters=(Counter("binary counts", _RAW.says, _binary_line),),
 )
-def _flip_words(line: Line) -> float:
+def _flip_words(line: Line, by: float = 1.0) -> float:
     found = flip_words(line.sentence)
     if found.status == "none" or line.fewest_masked is None:
         return float((found.status == "none") != (line.fewest_masked is None))
     kept = np.ones(line.length, bool)
     kept[list(found.indices)] = False
     changed = line.label(kept) == found.label_after != line.label(np.ones(line.length, bool))
-    return float(max(abs(found.size - line.fewest_masked), not changed, found.status != "minimum"))
+    return float(max(abs(by * found.size - line.fewest_masked), not changed, found.status != "minimum"))
 
 
 @claim(
@@ -401,37 +418,33 @@ def _flip_words(line: Line) -> float:
     says="With attention delta outside a set K, f - f_K = delta (f_rest - f_K); so no sub-document that holds K is "
     "further from f_K than delta times the spread of the values.",
     source=HERE,
-    hypotheses=(Hypothesis("at least one token is kept", lambda one: len(one.held) > 0),),
-    tolerance=1e-12,
+    hypotheses=(_ONE_HEAD_KEPT,),
+    tolerance=1.0,  # in units of what rounding may do
+    constant="the bound",
     draw=_kept,
     seeds=60,
+    counters=(Counter("two heads", _ONE_HEAD_KEPT.says, lambda: _kept(np.random.default_rng(1), heads=2)),),
 )
-def _drop_bound(one: Kept) -> float:
+def _drop_bound(one: Kept, by: float = 1.0) -> float:
     """f - f_K = delta (f_rest - f_K), and no sub-document that holds K is further from f_K than the bound."""
     page, held = one.page, one.held
     found = drop(page.votes, held)
-    margin = page.values[:, [page.label]] - np.delete(page.values, page.label, axis=1)
-    base = page.intercepts[page.label] - np.delete(page.intercepts, page.label)
-    weight = page.weights[0].astype(float)
 
-    def mean(rows: Array, sink: float) -> Array:
-        return (rows @ (weight[:, None] * margin) + sink * base) / (rows @ weight + sink)[:, None]
+    def leads(scores: Array) -> Array:
+        return scores[:, [page.label]] - np.delete(scores, page.label, axis=1)
 
     inside = page.kept[(page.kept[:, held] == 1).all(axis=1)]
     alone = np.isin(np.arange(page.tokens), held)[None].astype(int)
-    f, f_K = mean(page.kept[-1:], page.sink)[0], mean(alone, page.sink)[0]
-    delta = 1 - (alone[0] @ weight + page.sink) / (weight.sum() + page.sink)
-    rest = 1 - alone
-    f_rest = mean(rest, 0)[0] if rest.any() else f_K
-    far = np.abs(mean(inside, page.sink) - f_K).max(axis=0)
-    spread = np.ptp(np.vstack([margin, base] if page.sink else [margin]), axis=0)
-    return float(
-        max(
-            np.abs(f - f_K - delta * (f_rest - f_K)).max(),
-            abs(found.delta - delta),
-            np.abs(found.whole - f).max(),
-            np.abs(found.kept - f_K).max(),
-            (far - found.bound).max(),
-            (found.bound - delta * spread).max(),
-        )
+    f, f_K = leads(page.means(page.kept[-1:]))[0], leads(page.means(alone))[0]
+    delta = float(((page.weights @ (1 - alone[0])) / (page.weights.sum(axis=1) + page.sink)).mean())
+    f_rest = f_K if alone.all() else leads(replace(page, sink=0).means(1 - alone))[0]
+    spread = np.ptp(leads(np.vstack([page.values, page.intercepts] if page.sink else [page.values])), axis=0)
+    off = (
+        np.abs(f - f_K - delta * (f_rest - f_K)).max(),
+        abs(found.delta - delta),
+        np.abs(found.whole - f).max(),
+        np.abs(found.kept - f_K).max(),
+        (np.abs(leads(page.means(inside)) - f_K).max(axis=0) - found.bound / by).max(),
+        (found.bound - delta * spread).max(),
     )
+    return float(max(off) / (EPS * (4 * page.tokens + 20) * 2 * np.abs(page.values).max(initial=1.0)))

@@ -17,7 +17,7 @@ from ....model.losses import Logistic
 from ....model.ragged import Vector
 from ...problems.embeddings import Classes, class_frequencies, multiclass_gradient, planted_classes, pull_back
 from ..claim import Counter, Hypothesis, claim
-from ..instances import central_differences
+from ..instances import EPS, complex_slopes, literal_loss, literal_scores, rounding
 from .data import Documents, random_labels
 from .stages import (
     AFTER,
@@ -33,6 +33,15 @@ from .stages import (
 )
 
 
+def _with_places(documents: Documents, start: Start, places: Vector) -> Vector:
+    """f position by position, each embedding with that of its place added."""
+    f = [
+        literal_scores([np.arange(len(row))], start.E[row] + places[: len(row)], start.p, start.v)[0]
+        for row in documents.tokens
+    ]
+    return np.array(f)
+
+
 def _any_training(rng: np.random.Generator) -> Step:
     """Everything of order 1: far from the small start of the theory."""
     documents, d = random_documents(rng), int(rng.integers(1, 6))
@@ -43,20 +52,27 @@ def _any_training(rng: np.random.Generator) -> Step:
 # --- the gradient ----------------------------------------------------------------------------------------------------
 
 
-def _literal_logits(documents: Documents, start: Start, places: Vector | None = None) -> Vector:
-    """f of each document, position by position: softmax(p'E_X')E_X v; perhaps with an embedding of each place added."""
-    f = []
-    for row in documents.tokens:
-        X = start.E[row] if places is None else start.E[row] + places[: len(row)]
-        weight = np.exp(X @ start.p - (X @ start.p).max())
-        f.append(weight @ X @ start.v / weight.sum())
-    return np.array(f)
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A step; perhaps `cls` and a token of the vocabulary share their embedding, so that p is that row of E."""
+
+    case: Step
+    shared: int | None = None
+
+    def loss(self, E: Vector) -> Vector:
+        """Position by position."""
+        case, start = self.case, self.case.start
+        weights = case.documents.even if case.weights is None else case.weights
+        f = literal_scores(case.documents.tokens, E, start.p if self.shared is None else E[self.shared], start.v)
+        return np.asarray(weights @ literal_loss(case.documents.labels * f))
 
 
-def _literal_loss(case: Step, E: Vector) -> float:
-    weights = case.documents.even if case.weights is None else case.weights
-    f = _literal_logits(case.documents, replace(case.start, E=E))
-    return float(weights @ np.logaddexp(0, -case.documents.labels * f))
+def _shared_query() -> Trained:
+    case = _any_training(np.random.default_rng(0))
+    return Trained(replace(case, start=replace(case.start, p=case.start.E[0])), shared=0)
+
+
+_OWN = Hypothesis[Trained]("p is a parameter of its own, no row of E", lambda one: one.shared is None)
 
 
 def _core_gradient(case: Step) -> Vector:
@@ -67,6 +83,14 @@ def _core_gradient(case: Step) -> Vector:
     y = (case.documents.labels > 0).astype(np.intp)
     gradient = evaluate(Block.of(case.documents.counts), y, weights, Logistic(), theta)
     return np.asarray(pull_back(gradient, E, p, v)[0], np.float64)
+
+
+def _unit(case: Step) -> float:
+    """What rounding may do to forces times attention, summed over the documents, beside v and (b - f) p."""
+    start, documents = case.start, case.documents
+    return rounding(start.E, start.p, start.v, float(documents.lengths.max()) + len(documents)) * (
+        1 + float(np.abs(start.p).max())
+    )
 
 
 # --- a bag of words --------------------------------------------------------------------------------------------------
@@ -132,16 +156,19 @@ _WEIGHED = Hypothesis[Counted](
     says="Minus the gradient of the loss in E_s is the mean of y g Q_s (v + (b_s - f) p), g = sigma(-y f), for all "
     "lengths and weights of the documents.",
     source=AFTER + ", one-step lemma",
-    tolerance=1.0,  # in units of 1e-8 against differences, 1e-12 against the classifier's own gradient
-    draw=_any_training,
+    hypotheses=(_OWN,),
+    tolerance=1.0,  # in units of what rounding may do
+    constant="the gradient",
+    draw=lambda rng: Trained(_any_training(rng)),
     seeds=40,
+    counters=(Counter("cls is one of the tokens", _OWN.says, _shared_query),),
 )
-def _gradient(case: Step) -> float:
-    """Against central differences (to 1e-8) and against the classifier's gradient (to rounding)."""
-    formula = embedding_gradient(case.documents, case.start, case.weights)
-    numeric = central_differences(lambda E: _literal_loss(case, E), case.start.E)
-    core = np.abs(formula - _core_gradient(case)).max() / max(np.abs(formula).max(), 1e-12)
-    return float(max(np.abs(formula - numeric).max() / 1e-8, core / 1e-12))
+def _gradient(one: Trained, by: float = 1.0) -> float:
+    """Against the slopes of the loss as it is written, by complex steps, and against the classifier's gradient."""
+    case, start = one.case, one.case.start
+    formula = by * embedding_gradient(case.documents, start, case.weights)
+    off = max(np.abs(formula - other).max() for other in (complex_slopes(one.loss, start.E), _core_gradient(case)))
+    return float(off / (_unit(case) * (np.abs(start.v).max() + 2 * np.abs(case.start.E @ start.v).max())))
 
 
 @claim(
@@ -150,7 +177,8 @@ def _gradient(case: Step) -> float:
     "in any order of the tokens.",
     source=AFTER + ", model",
     hypotheses=(Hypothesis("places have no embeddings of their own", lambda one: not one.places.any()),),
-    tolerance=1e-13,
+    tolerance=1.0,  # in units of what rounding may do
+    constant="f by counts",
     draw=_ordered,
     seeds=60,
     counters=(
@@ -161,13 +189,14 @@ def _gradient(case: Step) -> float:
         ),
     ),
 )
-def _bag_of_words(one: Ordered) -> float:
-    start = one.case.start
-    by_place = _literal_logits(one.case.documents, start, one.places)
-    by_count = attention(one.case.documents, start.E @ start.p) @ (start.E @ start.v)
-    reordered = _literal_logits(one.shuffled, start, one.places)
+def _bag_of_words(one: Ordered, by: float = 1.0) -> float:
+    case, start = one.case, one.case.start
+    b = start.E @ start.v
+    by_place = _with_places(case.documents, start, one.places)
+    by_count = by * (attention(case.documents, start.E @ start.p) @ b)
+    reordered = _with_places(one.shuffled, start, one.places)
     worst = max(np.abs(by_place - by_count).max(), np.abs(by_place - reordered).max())
-    return float(worst / (1 + np.abs(by_count).max()))
+    return float(worst / (_unit(case) * (np.abs(start.E) @ np.abs(start.v)).max()))
 
 
 @claim(
@@ -176,7 +205,8 @@ def _bag_of_words(one: Ordered) -> float:
     "weights of lengths and classes in all three.",
     source=AFTER + ", average signed frequency",
     hypotheses=(_WEIGHED,),
-    tolerance=1e-15 * 16,  # sums of up to 15 documents
+    tolerance=1.0,  # in units of the rounding of n terms below 1
+    constant="freq Delta",
     draw=_counted,
     seeds=80,
     counters=(
@@ -187,7 +217,7 @@ def _bag_of_words(one: Ordered) -> float:
         ),
     ),
 )
-def _signed_frequency(one: Counted) -> float:
+def _signed_frequency(one: Counted, by: float = 1.0) -> float:
     """alpha = freq Delta, all three position by position; and each against the count form."""
     documents = one.documents
     above, below = (_class_share(documents, y, one.balanced) for y in (1.0, -1.0))
@@ -195,7 +225,8 @@ def _signed_frequency(one: Counted) -> float:
     weights = documents.balanced if one.balanced else documents.even
     delta = documents.posterior_difference(weights) if one.by_length else documents.plain_difference()
     counted = np.abs(alpha - documents.signed_frequency(weights)), np.abs(frequency - documents.frequency(weights))
-    return float(max(np.abs(alpha - frequency * delta).max(), *(gap.max() for gap in counted)))
+    off = max(np.abs(alpha - by * frequency * delta).max(), *(gap.max() for gap in counted))
+    return float(off / (2 * EPS * (len(documents) + documents.lengths.max() + 5)))
 
 
 # --- the space of the step -------------------------------------------------------------------------------------------
@@ -297,18 +328,20 @@ def _classes_with_values() -> ManyClasses:
     "its rank is at most two.",
     source=PAPER + ", proof of the divergence of p; for several steps keytokens",
     hypotheses=(_FIXED,),
-    tolerance=1e-12,
+    tolerance=1.0,  # in units of the rounding of E and of the two outer products of each step
+    constant="two",
     draw=_steps,
     seeds=60,
     counters=(Counter("p is trained too", _FIXED.says, _moving_query),),
 )
-def _outside_span(one: Steps) -> float:
-    """The part of E1 - E0 outside the span of v and p_0, beside the whole; and the third singular value."""
-    frame = np.linalg.qr(np.column_stack([one.case.start.v, one.case.start.p]))[0]
+def _outside_span(one: Steps, by: float = 1.0) -> float:
+    """The part of E1 - E0 outside the span of v and p_0; and its third singular value."""
+    start = one.case.start
+    frame = np.linalg.qr(np.column_stack([start.v, start.p]))[0]
     outside = one.moved - one.moved @ frame @ frame.T
-    sizes = np.linalg.svd(one.moved, compute_uv=False)
-    third = sizes[2] if len(sizes) > 2 else 0.0
-    return float(max(np.abs(outside).max(), third) / sizes[0])
+    beyond = np.linalg.svd(one.moved, compute_uv=False)[int(2 / by) :].max(initial=0.0)
+    sizes = np.linalg.norm(start.E) + np.linalg.norm(one.moved)
+    return float(max(np.abs(outside).max(), beyond) / (4 * EPS * (one.count + 4 + len(start.v)) * sizes))
 
 
 @claim(
@@ -317,7 +350,9 @@ def _outside_span(one: Steps) -> float:
     "logit, 1, after the step.",
     source=AFTER + ", proof of the divergence of p",
     hypotheses=(_ENOUGH,),
-    tolerance=1e-9,  # the least squares of a random matrix, whose condition may be poor at d = V + 2
+    tolerance=1.0,  # in units of the backward error of least squares by reflections, eps |E| |q| times the entries of E
+    constant="V + 2",
+    known=(lambda: _low_dimension(0),),
     draw=_high_dimension,
     seeds=60,
     counters=(
@@ -326,10 +361,18 @@ def _outside_span(one: Steps) -> float:
     ),
     notes="The paper asks for a large d; V + 2 is ours.",
 )
-def _no_indicator(case: Step) -> float:
-    """For every token: how badly E1 q = (1 at the token, else 0), q orthogonal to v and p_0, is solved at best."""
-    pair = [case.start.v, case.start.p]
-    return max(indicator_direction(case.E, s, pair)[1] for s in range(case.documents.V))
+def _no_indicator(case: Step, by: float = 1.0) -> float:
+    """For every token: how badly E1 q = (1 at the token, else 0), q orthogonal to v and p_0, is solved at best.
+
+    A stronger claim is about fewer dimensions: those that are left when the first d / by are kept.
+    """
+    few = int(len(case.start.p) / by + 1e-9)
+    start = Start(case.start.E[:, :few], case.start.p[:few], case.start.v[:few])
+    E, pair, units = replace(case, start=start).E, [start.v, start.p], []
+    for s in range(case.documents.V):
+        q, residual = indicator_direction(E, s, pair)
+        units.append(residual / (EPS * E.size * (np.linalg.norm(E, 2) + 1) * np.linalg.norm(q)))
+    return float(max(units))
 
 
 @claim(
@@ -338,7 +381,8 @@ def _no_indicator(case: Step) -> float:
     "v_k: alpha_sk is its frequency under class k less its frequency over K.",
     source="keytokens",
     hypotheses=(_EVEN_ATTENTION, _NO_CLASS_VALUES),
-    tolerance=1e-13,
+    tolerance=1.0,  # in units of K times the scores that are left, E_0 v_k by rounding, and the sums' own rounding
+    constant="alpha_sk",
     draw=_many_classes,
     seeds=40,
     counters=(
@@ -346,9 +390,11 @@ def _no_indicator(case: Step) -> float:
         Counter("values at the start", _NO_CLASS_VALUES.says, _classes_with_values),
     ),
 )
-def _multiclass_step(one: ManyClasses) -> float:
+def _multiclass_step(one: ManyClasses, by: float = 1.0) -> float:
     moved = -multiclass_gradient(one.data, one.E, one.p, one.v)[0]
-    return float(np.abs(moved - class_frequencies(one.data) @ one.v).max() / np.abs(one.v).max())
+    off = np.abs(moved - by * class_frequencies(one.data) @ one.v).max() / np.abs(one.v).max()
+    left = np.abs(one.E @ one.v.T).max(initial=0.0, where=np.abs(one.E @ one.v.T) < 1e-10)
+    return float(off / (one.data.K * (left + EPS * (len(one.data.y) + 20))))
 
 
 # --- the leading term ------------------------------------------------------------------------------------------------
@@ -396,40 +442,74 @@ def _scaled_start(rng: np.random.Generator) -> Step:
     return Step(documents, start, 1.0, documents.balanced if rng.random() < 0.5 else None)
 
 
-@dataclass(frozen=True, eq=False)
-class Attained(Step):
-    """A case in which the bound is nearly attained: a larger bound would be noticed."""
-
-
 def _nearly_attained() -> Step:
     """One rare token against many: attention, force and value differ from the even ones as much as the bound allows."""
     documents = Documents.of([[0] + [1] * 2000], [1], 2)
-    return Attained(documents, Start(np.array([[0.02], [-0.02]]), np.array([3.0]), np.array([1.0])))
+    return Step(documents, Start(np.array([[0.02], [-0.02]]), np.array([3.0]), np.array([1.0])))
 
 
-DIMENSIONS = (64, 512, 4096)
+_NOT_NEGATIVE = Hypothesis[Step](
+    "no document has a negative weight", lambda case: case.weights is None or bool((case.weights >= 0).all())
+)
+
+
+def _opposed() -> Step:
+    """Two documents whose weights cancel: no token has a frequency, and yet the step moves them."""
+    documents = Documents.of([[0, 1, 1], [0, 1, 1]], [1, -1], 2)
+    start = gaussian_start(np.random.default_rng(0), 2, 4)
+    return Step(documents, start, 1.0, np.array([1.0, -0.9]))
+
+
+COPIES = 2000  # of the documents, with a vocabulary of their own each: so many independent starts in one step
+ONCE_IN = 1e6  # instances, one is allowed to fail by chance
 
 
 @dataclass(frozen=True, eq=False)
 class Growing:
-    """One set of documents, and starts in growing dimensions, several of each."""
+    """Documents, and a start with embeddings of variance 1/d."""
 
     documents: Documents
+    d: float
     seed: int
-    power: float = 0.5  # E_s and p of size d^(1/2 - power)
+    power: float = 0.5  # E_s and p are larger by d^(1/2 - power)
 
-    def errors(self) -> Vector:
-        """(dimensions,) the largest error_s/freq_s, mean over the starts."""
-        return np.array([np.mean([self._error(d, k) for k in range(4)]) for d in DIMENSIONS])
+    @cached_property
+    def mean_square(self) -> float:
+        """d times sum_s |error_s/freq_s|^2, its mean over the copies.
 
-    def _error(self, d: int, k: int) -> float:
-        start = gaussian_start(np.random.default_rng([self.seed, d, k]), self.documents.V, d)
-        larger = d ** (0.5 - self.power)
-        return Step(self.documents, replace(start, E=larger * start.E, p=larger * start.p), 1.0).relative_error
+        The step sees of E only the coordinates along v and p, and these are Gaussian of variance 1/d in any dimension.
+        So two dimensions stand for d of them.
+        """
+        rng, V = np.random.default_rng(self.seed), self.documents.V
+        tokens = tuple(row + k * V for k in range(COPIES) for row in self.documents.tokens)
+        copies = Documents(tokens, np.tile(self.documents.labels, COPIES), V * COPIES)
+        p = np.array([rng.normal() / np.sqrt(self.d), np.sqrt(rng.chisquare(self.d - 1) / self.d)])
+        larger = self.d ** (0.5 - self.power)
+        E = rng.normal(size=(copies.V, 2)) / np.sqrt(self.d)
+        step = Step(copies, Start(larger * E, larger * p, np.array([1.0, 0.0])))
+        return float(self.d * np.mean((step.error / step.frequency) ** 2) * V)
+
+    @cached_property
+    def law(self) -> tuple[float, float]:
+        """What that is for large d, and how far chance may take the mean over the copies from it, relatively.
+
+        To first order the error is delta_s v + epsilon_s p, linear in a = E p and b = E v, which are independent:
+            delta = (diag(alpha) - S)/2 a - R/4 b,  epsilon = (diag(alpha) - S)/2 b,  R = C'C/n,  S = C'yC/n,  C = c/T
+        So the square is a quadratic form z'Mz of normal numbers with the mean tr M, and (Laurent and Massart) the mean
+        of m such is off by more than 2 |M|_F sqrt(x/m) + 2 |M| x/m with a probability below 2 exp(-x).
+        """
+        documents, C = self.documents, self.documents.shares.toarray()
+        turned = (np.diag(documents.signed_frequency()) - C.T @ (documents.labels[:, None] * C) / len(documents)) / 2
+        drawn, none = -C.T @ C / (4 * len(documents)), np.zeros_like(turned)
+        rows = np.block([[turned, drawn], [none, turned]]) / np.tile(documents.frequency(), 2)[:, None]
+        sizes = np.linalg.svd(rows, compute_uv=False) ** 2
+        x = np.log(2 * ONCE_IN)
+        chance = 2 * np.sqrt(sizes @ sizes * x / COPIES) + 2 * sizes[0] * x / COPIES
+        return float(sizes.sum()), float(chance / sizes.sum())
 
 
 def _growing(rng: np.random.Generator) -> Growing:
-    return Growing(random_labels(rng, 60, 8, 30), int(rng.integers(2**31)))
+    return Growing(random_documents(rng, 20), float(2 ** rng.uniform(16, 24)), int(rng.integers(2**31)))
 
 
 _SMALL = Hypothesis[Growing]("E_s and p_0 are Gaussian with variance 1/d", lambda one: one.power == 0.5)
@@ -441,7 +521,8 @@ _SMALL = Hypothesis[Growing]("E_s and p_0 are Gaussian with variance 1/d", lambd
     "along v, so its value by eta alpha_s |v|^2/2.",
     source=AFTER + ", Lemma 4.1 (stated there up to an error)",
     hypotheses=(_ZERO_QUERY, _NO_VALUES),
-    tolerance=1e-12,  # E1 - E0 is a difference of numbers of size 1, divided by an eta of at least 0.1
+    tolerance=1.0,  # in units of what rounding may do
+    constant="1/2",
     draw=_ideal,
     seeds=60,
     counters=(
@@ -449,44 +530,54 @@ _SMALL = Hypothesis[Growing]("E_s and p_0 are Gaussian with variance 1/d", lambd
         Counter("values at the start", _NO_VALUES.says, _with_values),
     ),
 )
-def _leading(case: Step) -> float:
-    """|E1 - E0 - eta alpha/2 v'| over eta |v|, and the values: b1 - b0 = eta alpha |v|^2/2."""
-    v = case.start.v
+def _leading(case: Step, by: float = 1.0) -> float:
+    """|E1 - E0 - eta alpha/2 v'| over eta |v|, and the values: b1 - b0 = eta alpha |v|^2/2.
+
+    E1 - E0 is a difference of rounded numbers, divided by eta; and E_0 v, zero up to rounding, bends forces and values.
+    """
+    v, E0 = case.start.v, case.start.E
     size = float(np.linalg.norm(v))
-    rows = np.abs(case.E - case.start.E - case.eta * case.leading).max() / (case.eta * size)
-    values = np.abs(case.b - case.start.E @ v - case.eta * case.alpha * size**2 / 2).max() / (case.eta * size**2)
-    return float(max(rows, values))
+    rows = np.abs(case.E - E0 - by * case.eta * case.leading).max() / (case.eta * size)
+    values = np.abs(case.b - E0 @ v - by * case.eta * case.alpha * size**2 / 2).max() / (case.eta * size**2)
+    left = np.abs(E0 @ v).max(initial=0.0, where=np.abs(E0 @ v) < 1e-12)
+    lost = EPS * ((len(v) + 4) * np.abs(case.E).max() / (case.eta * size) + len(case.documents) + 20)
+    return float(max(rows, values) / (left + 2 * len(v) * lost))
 
 
 @claim(
     "te.one-step-bound",
     says="From any start the step differs from eta alpha_s/2 v by at most eta freq_s times an explicit number that "
-    "vanishes with max |p_0'E_s| and max |v'E_s|; the bound is attained, to 1 %.",
+    "vanishes with max |p_0'E_s| and max |v'E_s|; the bound is nearly attained.",
     source=AFTER + ", Lemma 4.1",
-    tolerance=0.0,
+    hypotheses=(_NOT_NEGATIVE,),
+    tolerance=1e-12,
+    constant="the bound",
     known=(_nearly_attained,),
     draw=_scaled_start,
     seeds=80,
+    counters=(Counter("documents of opposite weights", _NOT_NEGATIVE.says, _opposed),),
     notes="The constants are ours.",
 )
-def _above_bound(case: Step) -> float:
-    """The largest error_s / bound_s, less 1; where the bound should be attained, it must be to 1 %."""
-    share = float(np.max(case.error / case.error_bound))
-    return max(share - 1, 0.99 - share) if isinstance(case, Attained) else share - 1
+def _above_bound(case: Step, by: float = 1.0) -> float:
+    """The largest error_s / bound_s, less 1."""
+    return float(np.max(by * case.error / case.error_bound)) - 1
 
 
 @claim(
     "te.one-step-rate",
-    says="With Gaussian embeddings of variance 1/d the relative error of the step falls like d^(-1/2).",
-    source=AFTER + ", Lemma 4.1",
+    says="With Gaussian embeddings of variance 1/d the mean square of the step's relative error is C/d for large d, "
+    "with C from the counts alone; so the error falls like d^(-1/2).",
+    source=AFTER + ", Lemma 4.1; the constant keytokens",
     hypotheses=(_SMALL,),
-    tolerance=0.15,  # of the exponent, by 4 starts in each of 3 dimensions
+    tolerance=1.0,  # in units of what chance may do, once in a million instances
+    constant="C",
     draw=_growing,
     seeds=20,
     counters=(
         Counter("variance 1/sqrt(d)", _SMALL.says, lambda: replace(_growing(np.random.default_rng(0)), power=0.25)),
     ),
+    notes="The next order is of the size d^(-1/2), below 0.4 % here, and has no mean.",
 )
-def _rate(one: Growing) -> float:
-    """How far the exponent of the error in d is from -1/2."""
-    return float(abs(np.polyfit(np.log(DIMENSIONS), np.log(one.errors()), 1)[0] + 0.5))
+def _rate(one: Growing, by: float = 1.0) -> float:
+    expected, chance = one.law
+    return abs(one.mean_square / (by * expected) - 1) / chance
