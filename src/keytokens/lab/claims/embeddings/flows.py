@@ -1,7 +1,12 @@
 """The flow on p with trained embeddings: that it diverges, where to, and how fast.
 
 A limit is checked on the path itself: `follow` goes to |p| = 1e4 without losing the direction, and the max-margin
-direction comes from a solver that knows nothing of the path.
+direction comes from a solver that knows nothing of the path. Nor does what is known of the path beyond its direction:
+
+    -dL/dp = sum_r k_r exp(-x_r'p) x_r    far out; x_r = E_s - E_t, s selected, k_r = mean of g y (b_s - b_t) c_t/c_s
+    p = tau p_* + w + rest                tau = p'p_*/|p_*|^2; no tight row sees the rest, which stays as it is
+    K = sum_r k_r exp(-x_r'w)             over the tight rows, w among their span across p_*: the least such sum
+    L - L_* = K exp(-tau),  t = |p_*|^2 exp(tau)/K
 """
 
 from __future__ import annotations
@@ -12,13 +17,12 @@ from functools import cached_property
 import numpy as np
 
 from ....model.ragged import Vector
-from ...problems.geometry import misalignment
-from ...problems.problem import Problem
+from ...problems.selection_loss import VocabularyProblem
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..claim import Counter, Hypothesis, claim
-from ..instances import central_differences
+from ..instances import EPS, complex_slopes, literal_loss, literal_scores, rounding
 from .data import Documents, loss_of_selection, planted, random_labels
 from .stages import (
     AFTER,
@@ -29,14 +33,15 @@ from .stages import (
     follow,
     gaussian_start,
     indicator_direction,
-    loss,
     small_enough,
     token_pull,
     token_pulls,
 )
 
 FAR = (1e3, 1e4)  # norms where a path is looked at
-FARTHEST = 1e6  # where 1 - cos, about |p|^-2, still has digits
+FARTHEST = 1e6
+SETTLED = 20.0  # what is below exp(-20) of its size has gone
+APPROACH = 80.0  # w first comes near, rate tau = (|w| / 0.5)^2 at most: a descent of a convex function
 LOOSE = 1e-5  # tolerance of a path: it is attracted by its limit, so errors do not grow
 PIECES = 20.0  # length of a piece of a path beside the norm: long ones cost least
 
@@ -46,12 +51,19 @@ PIECES = 20.0  # length of a piece of a path beside the norm: long ones cost lea
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Documents, embeddings and head, and a place p."""
+    """Documents, embeddings and head, and a place p; perhaps `cls` is a token, so that a row of E moves with p."""
 
     documents: Documents
     E: Vector
     v: Vector
     p: Vector
+    shared: int | None = None
+
+    def loss(self, p: Vector) -> Vector:
+        """Position by position."""
+        moves = (np.arange(len(self.E)) == self.shared)[:, None]
+        f = literal_scores(self.documents.tokens, np.where(moves, p, self.E), p, self.v)
+        return np.asarray(np.mean(literal_loss(self.documents.labels * f)))
 
 
 def _place(rng: np.random.Generator) -> Place:
@@ -59,6 +71,15 @@ def _place(rng: np.random.Generator) -> Place:
     tokens = [rng.integers(0, V, rng.integers(1, 9)) for _ in range(n)]
     documents = Documents.of(tokens, rng.choice([-1.0, 1.0], n), V)
     return Place(documents, rng.normal(size=(V, d)), rng.normal(size=d), rng.normal(size=d))
+
+
+_FROZEN = Hypothesis[Place]("the embeddings stay while p moves", lambda at: at.shared is None)
+
+
+def _shared_place() -> Place:
+    at = _place(np.random.default_rng(1))
+    token = int(at.documents.tokens[0][0])
+    return replace(at, E=np.where((np.arange(len(at.E)) == token)[:, None], at.p, at.E), shared=token)
 
 
 def _spread_of_values(at: Place) -> float:
@@ -76,29 +97,28 @@ def _spread_of_values(at: Place) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Dominant:
-    """A trained vocabulary, a token, and places p of all sizes."""
+    """Embeddings, a token, and places p of all sizes; the flow starts at the last of them."""
 
-    step: Step
+    documents: Documents
+    E: Vector
+    v: Vector
     token: int
     places: Vector  # (m, d)
 
     @cached_property
-    def holding(self) -> list[Vector]:
-        """For each document with the token: its other tokens."""
-        rows = self.step.documents.tokens
-        return [np.setdiff1d(row, [self.token]) for row in rows if self.token in row]
-
-    @cached_property
     def leads(self) -> Vector:
         """y b of the token less that of each token beside it, over all documents."""
-        documents, b = self.step.documents, self.step.b
-        holding = [i for i, row in enumerate(documents.tokens) if self.token in row]
-        pairs = zip(holding, self.holding, strict=True)
-        return np.concatenate([documents.labels[i] * (b[self.token] - b[others]) for i, others in pairs])
+        b, rows = self.E @ self.v, zip(self.documents.labels, self.documents.tokens, strict=True)
+        return np.concatenate([y * (b[self.token] - b[row[row != self.token]]) for y, row in rows if self.token in row])
+
+    @cached_property
+    def run(self) -> Run:
+        options = {"tolerance": LOOSE, "growth": PIECES, "most_evaluations": 2500}
+        return follow(self.documents, self.E, self.v, self.places[-1], (FAR[0] / 10, FAR[0]), **options)
 
 
 def _dominant(rng: np.random.Generator, irrelevant: bool = False) -> Dominant:
-    """A completely positive token after one step; p of norms 1 to 1e4 (one straight away from it), and 0.
+    """A completely positive token after one step; p of norms 1 to 1e4 (one straight away from it), and 1.
 
     The start is small enough for the token to have the largest value: irrelevant tokens have alpha = 0.
     """
@@ -111,32 +131,26 @@ def _dominant(rng: np.random.Generator, irrelevant: bool = False) -> Dominant:
         b = Step(data, start, eta).b
         return bool(b[0] > b[data.kinds == 0].max())
 
-    step = Step(data, small_enough(start, leads), eta)
-    directions = rng.normal(size=(8, len(step.start.p)))
-    directions[0] = -step.E[0]
-    norms = np.append(10 ** rng.uniform(0, 4, 7), 0.0)
+    start = small_enough(start, leads)
+    E = Step(data, start, eta).E
+    directions = rng.normal(size=(8, len(start.p)))
+    directions[0] = -E[0]
+    norms = np.append(10 ** rng.uniform(0, 4, 7), 1.0)
     places = directions / np.linalg.norm(directions, axis=1)[:, None] * norms[:, None]
-    return Dominant(step, int(data.tokens[0][data.tokens[0] >= 4][0]) if irrelevant else 0, places)
+    return Dominant(data, E, start.v, int(data.tokens[0][data.tokens[0] >= 4][0]) if irrelevant else 0, places)
 
 
-def _log_least_pull(one: Dominant, p: Vector) -> float:
-    """log of a positive number that B_s cannot fall below at p, if s has the largest y b of every document it is in.
-
-    Q_s Q_u >= exp(-2 |p| D)/T^2 with D the diameter of a document, and g >= sigma(-largest |b|).
-    """
-    E, b, documents = one.step.E, one.step.b, one.step.documents
-    sizes = [np.linalg.norm(E[one.token] - E[others], axis=1).max() for others in one.holding if len(others)]
-    diameter = 2 * max(sizes)
-    force = -np.logaddexp(0, np.abs(b).max()) - np.log(len(documents))
-    spread = -2 * diameter * np.linalg.norm(p) - 2 * np.log(documents.lengths.max())
-    return float(force + spread + np.log(one.leads.max()))
+def _wanted_and_not() -> Dominant:
+    """Two documents with the same two tokens and opposite labels: the loss has a minimum at a finite p."""
+    one = _finite_minimum()
+    return Dominant(one.documents, np.eye(2, 4), np.array([2.0, -1.0, 0, 0]), 0, np.array([[3.0, 0.0, 0, 0]]))
 
 
 _LARGEST = Hypothesis[Dominant](
     "the token has the largest y b in every document that holds it, and a larger one than some token beside it",
     lambda one: bool(len(one.leads) and one.leads.min() >= 0 and one.leads.max() > 0),
 )
-_ROOM = Hypothesis[Dominant]("d >= V + 2", lambda one: one.step.E.shape[1] >= one.step.documents.V + 2)
+_ROOM = Hypothesis[Dominant]("d >= V + 2", lambda one: one.E.shape[1] >= one.documents.V + 2)
 
 
 # --- the limit direction ---------------------------------------------------------------------------------------------
@@ -158,6 +172,61 @@ class Frozen:
         options = {"tolerance": self.tolerance, "growth": PIECES, "most_evaluations": 2500}
         return follow(self.documents, self.E, self.v, self.start, self.norms, **options)
 
+    @cached_property
+    def tail(self) -> Tail | None:
+        """None where no direction selects like the flow, or documents select several tokens."""
+        solution = self.run.solution
+        return None if solution is None or not self.run.selects_one else _tail(self, solution)
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """What is left of a path far out, from the tight rows alone."""
+
+    least: float  # of the k_r: below 0 a tight row pushes
+    frame: Vector  # orthonormal rows: the span of the tight rows across p_*
+    w: Vector  # in that frame
+    log_K: float
+    rate: float  # w settles like exp(-rate tau)
+
+
+def _tail(one: Frozen, solution: Solution) -> Tail:
+    """w by Newton's method on the logarithm of the sum, which is convex."""
+    counts, b = one.documents.counts, one.E @ one.v
+    sizes: dict[tuple[int, int], float] = {}
+    for i, (y, (selected,)) in enumerate(zip(one.documents.labels, one.run.sets, strict=True)):
+        row = counts[[i]]
+        force = y * np.exp(-np.logaddexp(0, y * b[selected])) / (len(one.documents) * row[0, selected])
+        for token, count in zip(row.indices.tolist(), row.data.tolist(), strict=True):
+            pair = selected, token
+            sizes[pair] = sizes.get(pair, 0.0) + float(force * (b[selected] - b[token]) * count)
+    k = np.array([sizes[pair] for pair in solution.support_tokens])
+    rows, along = solution.problem.rows(solution.support), solution.p / solution.norm
+    _, spread, frame = np.linalg.svd(rows - np.outer(rows @ along, along), full_matrices=False)
+    frame = frame[spread > 1e-9]
+    across, w = rows @ frame.T, np.zeros(len(frame))
+    if (k <= 0).any():
+        return Tail(float(k.min()), frame, w, -np.inf, 0.0)
+
+    def log_sum(w: Vector) -> tuple[float, Vector]:
+        logs = np.log(k) - across @ w
+        top = float(np.logaddexp.reduce(logs))
+        return top, np.exp(logs - top)
+
+    for _ in range(100):
+        here, shares = log_sum(w)
+        slope = -across.T @ shares
+        bend = (across.T * shares) @ across - np.outer(slope, slope)
+        step = -np.linalg.solve(bend, slope) if len(w) else w
+        length = 1.0
+        while log_sum(w + length * step)[0] > here + length * (slope @ step) / 4 + 1e-15 and length > 1e-6:
+            length /= 2
+        w = w + length * step
+        if np.abs(step).max(initial=0.0) < 1e-12:
+            break
+    slowest = float(np.linalg.eigvalsh(bend).min(initial=1.0)) * solution.norm**2
+    return Tail(float(k.min()), frame, w, log_sum(w)[0], slowest)
+
 
 def _frozen(rng: np.random.Generator) -> Frozen:
     """Planted documents, or documents without any structure and labels by coin."""
@@ -170,6 +239,34 @@ def _frozen(rng: np.random.Generator) -> Frozen:
 
 
 _FOLLOWED = Hypothesis[Frozen]("the flow goes to infinity: it reaches the given norm", lambda one: one.run.arrived)
+_ONE_EACH = Hypothesis[Frozen](
+    "each document selects one token", lambda one: not one.run.arrived or one.run.selects_one
+)
+_PULLING = Hypothesis[Frozen](
+    "no selected token has a smaller y b than the tokens on its margin",
+    lambda one: one.tail is None or one.tail.least > 0,
+)
+_TOLD_APART = Hypothesis[Frozen](
+    "no token is nearly on the margin, or on it nearly without a multiplier, for the given norm",
+    lambda one: _told_apart(one),
+)
+
+
+def _told_apart(one: Frozen) -> bool:
+    """At the nearer norm the loose rows have died out; since then w has come near and settled: both to exp(-20)."""
+    solution, tail = one.run.solution, one.tail
+    if solution is None or tail is None or tail.least <= 0:
+        return True
+    loose = np.delete(solution.slack, solution.support)
+    near, far = (norm / solution.norm for norm in one.norms[-2:])
+    return bool((loose * near > SETTLED).all() and tail.rate * (far - near) > APPROACH + SETTLED)
+
+
+def _far_enough(one: Frozen) -> Frozen:
+    """Followed farther where a row is nearly on the margin: slack and multiplier do not depend on the norm."""
+    while not _told_apart(one) and one.norms[-1] < FARTHEST:
+        one = replace(one, norms=tuple(10 * norm for norm in one.norms))
+    return one
 
 
 def _finite_minimum() -> Frozen:
@@ -180,7 +277,7 @@ def _finite_minimum() -> Frozen:
 
 # --- ties ------------------------------------------------------------------------------------------------------------
 
-SHORT = (8.0, 12.0)  # norms in units of |p_*|; exp(-12) is above the tolerance of the path, 1e-6
+SHORT = (9.0, 13.0)  # norms in units of |p_*|: what is not tight has nearly died out, and a tie keeps its digits
 
 
 def _tied(rng: np.random.Generator) -> Frozen:
@@ -233,29 +330,9 @@ def _converging(rng: np.random.Generator) -> Frozen:
     return _far_enough(Frozen(data, step.E, step.start.v, step.start.p))
 
 
-def _far_enough(one: Frozen) -> Frozen:
-    """Followed farther where a row is nearly on the margin: slack and multiplier do not depend on the norm."""
-    while not _told_apart(one) and one.norms[-1] < FARTHEST:
-        one = replace(one, norms=tuple(10 * norm for norm in one.norms))
-    return one
-
-
-_ONE_EACH = Hypothesis[Frozen](
-    "each document selects one token", lambda one: all(len(tokens) == 1 for tokens in one.run.sets)
-)
-
-
-def _told_apart(one: Frozen) -> bool:
-    """At the nearer norm a loose row has a logit of 20 to spare, and a pulling row had the time to find its place."""
-    solution = one.run.solution
-    if solution is None:
-        return False
-    reach = one.norms[-2] / solution.norm
-    loose, pulling = np.delete(solution.slack, solution.support), solution.lam[solution.lam > 0]
-    return bool((loose * reach > 20).all() and (pulling / solution.norm**2 * reach > 1).all())
-
-
-_TOLD_APART = Hypothesis[Frozen]("no token is nearly on the margin, or on it nearly without a multiplier", _told_apart)
+def _too_near() -> Frozen:
+    """Followed to a norm where no row has had the time to stand out."""
+    return replace(_converging(np.random.default_rng(0)), norms=(3.0, 10.0))
 
 
 @claim(
@@ -263,67 +340,85 @@ _TOLD_APART = Hypothesis[Frozen]("no token is nearly on the margin, or on it nea
     says="Minus the gradient in p is sum_s B_s E_s with B_s the mean of g y Q_s (b_s - f); its part along v is the "
     "mean of g y times the variance of the values under the attention.",
     source=AFTER + ", gradient flow",
-    tolerance=1.0,  # in units of 1e-13 for exact roads, 1e-8 for central differences
+    hypotheses=(_FROZEN,),
+    tolerance=1.0,  # in units of what rounding may do
+    constant="the gradient",
     draw=_place,
     seeds=60,
+    counters=(Counter("cls is one of the tokens", _FROZEN.says, _shared_place),),
 )
-def _p_gradient(at: Place) -> float:
-    """Four roads: sum_s B_s E_s, B_s by pairs, the engine of the flow, central differences; and the part along v."""
+def _p_gradient(at: Place, by: float = 1.0) -> float:
+    """Four roads: sum_s B_s E_s, B_s by pairs, the engine of the flow, complex steps; and the part along v."""
     documents, E, v, p = at.documents, at.E, at.v, at.p
-    B = token_pulls(documents, E, v, p)
+    B = by * token_pulls(documents, E, v, p)
     down = B @ E
     problem = Problem.vocabulary(E, documents.counts, documents.labels, v)
     (engine,) = problem.descent(problem.read((p,)), (p,))
     pairs = [float(token_pull(documents, E, v, p, s).plain) for s in range(documents.V)]
-    exact = max(np.abs(down - engine.plain).max(), np.abs(B - pairs).max(), abs(down @ v - _spread_of_values(at)))
-    numeric = central_differences(lambda p: loss(documents, E, p, v), p)
-    return float(max(exact / 1e-13, np.abs(down + numeric).max() / 1e-8))
+    off = (
+        *(np.abs(down - other).max() for other in (engine.plain, -complex_slopes(at.loss, p))),
+        *(np.abs(B - pairs).max(), abs(down @ v - _spread_of_values(at))),
+    )
+    values, size = 2 * (np.abs(E) @ np.abs(v)).max(), 1 + np.abs(E).max() * (1 + np.abs(v).sum())
+    unit = rounding(E, p, v, float(documents.lengths.max()) + len(documents) + documents.V)
+    return float(max(off) / (unit * values * size))
 
 
 @claim(
     "te.divergence",
-    says="In the direction in which an important token alone has a logit, minus the gradient is positive at every "
-    "finite p, by an explicit bound: no finite point is stationary.",
-    source=PAPER + ", divergence of p; the bound keytokens",
+    says="If an important token has the largest y b wherever it occurs, then in the direction in which it alone has a "
+    "logit minus the gradient is B_s > 0 at every finite p. So no point is stationary, and the flow diverges.",
+    source=PAPER + ", divergence of p",
     hypotheses=(_LARGEST, _ROOM),
-    tolerance=0.0,
+    tolerance=1.0,
+    constant="B_s",
     draw=_dominant,
-    seeds=60,
+    seeds=24,
     counters=(
         Counter("an irrelevant token", _LARGEST.says, lambda: _dominant(np.random.default_rng(0), irrelevant=True)),
+        Counter("two documents alike with opposite labels", _LARGEST.says, _wanted_and_not),
     ),
 )
-def _divergence(one: Dominant) -> float:
-    """log of that bound less log B_s, the largest over the places; inf where B_s is not positive.
-
-    Near p = 0 also that the direction in which s alone has a logit sees B_s: q'(-grad) = B_s.
+def _divergence(one: Dominant, by: float = 1.0) -> float:
+    """How far B_s, a sum without cancellation, is from q'(-grad) by the engine of the flow, in units of the rounding of
+    E q and of logarithms; 2 where it is not positive; and how far the flow falls short of the norm 1000, to 1e-9.
     """
-    step, worst = one.step, -np.inf
+    (E, v), documents = (one.E, one.v), one.documents
+    problem = VocabularyProblem(E, documents.counts, documents.labels, v)
+    q, missed = indicator_direction(E, one.token, [v])
+    off = [(FAR[0] / one.run.norm - 1) / 1e-9]
     for p in one.places:
-        pull = token_pull(step.documents, step.E, step.start.v, p, one.token)
-        worst = max(worst, _log_least_pull(one, p) - pull.log if pull.sign > 0 else np.inf)
-    q, _ = indicator_direction(step.E, one.token, [step.start.v, step.start.p])
-    B = token_pulls(step.documents, step.E, step.start.v, step.start.p)
-    seen = abs(q @ step.E.T @ B - B[one.token]) / np.abs(B).max()
-    return float(max(worst, seen / 1e-8 - 1))
+        pull = token_pull(documents, E, v, p, one.token)
+        (down,) = problem.descent(problem.read((p,)), (p,))
+        seen, expected = float(down.unit @ q), by * np.exp(pull.log - down.log)
+        logs = 1 + abs(down.log) + float(np.abs(E @ p).max())
+        off.append(abs(seen - expected) / (np.linalg.norm(q) * (8 * EPS * (logs + E.size) + missed)))
+        off.append(1 - pull.sign)
+    return float(max(off))
 
 
 @claim(
     "te.max-margin",
-    says="The flow on p tends to the max-margin direction of the tokens that it selects, whatever these are; on "
-    "labels by coin too.",
-    source=PAPER + ", limit of the flow; on data without structure keytokens",
-    hypotheses=(_FOLLOWED,),
-    tolerance=1.0,  # 1 - cos is below 1e-5 at |p| = 1e4, and fell by 50 at least from |p| = 1e3
+    says="The flow on p tends to the max-margin direction of the tokens that it selects, whatever these are: in the "
+    "span of the tight rows p - tau p_* tends to the w of the least K, and beyond it p stays. Labels by coin too.",
+    source=PAPER + ", limit of the flow; w, and data without structure, keytokens",
+    hypotheses=(_FOLLOWED, _ONE_EACH, _PULLING, _TOLD_APART),
+    tolerance=1e-4,  # of 1 + |w|: ten times the tolerance of the path, which w attracts
+    constant="w",
     draw=_frozen,
-    seeds=24,
+    seeds=30,
     counters=(Counter("a finite minimum", _FOLLOWED.says, _finite_minimum),),
-    notes="The paper supposes that the direction converges; here it is followed to |p| = 1e4.",
+    notes="The paper supposes that the direction converges; here it is followed to |p| = 1e4 or more.",
 )
-def _off_max_margin(one: Frozen) -> float:
-    """1 - cos at the end in units of 1e-5; and in units of a fiftieth of what it was at a tenth of the norm."""
-    near, far = one.run.misalignment(-2), one.run.misalignment(-1)
-    return float(max(far / 1e-5, far / max(near / 50, 1e-10)) if np.isfinite(far) else np.inf)
+def _off_max_margin(one: Frozen, by: float = 1.0) -> float:
+    """|p - tau p_* - w - rest| / (1 + |w|) at the end, `rest` as at a tenth of the norm; and how short the norm is."""
+    short, tail, solution = one.norms[-1] / one.run.norm - 1, one.tail, one.run.solution
+    if tail is None or solution is None:
+        return short
+    near, far = (state.p - (state.p @ solution.p / solution.norm**2) * solution.p for state in one.run.states[-2:])
+    rest = near - tail.frame.T @ (tail.frame @ near)
+    expected = by * tail.frame.T @ tail.w + rest
+    return max(short, float(np.linalg.norm(far - expected) / (1 + np.linalg.norm(tail.w))))
 
 
 @claim(
@@ -332,39 +427,43 @@ def _off_max_margin(one: Frozen) -> float:
     "direction with the tie as an equality.",
     source="keytokens",
     hypotheses=(_BOTH_LABELS, _FOLLOWED),
-    tolerance=5e-3,
+    tolerance=0.05,  # half of a constant that is 10 % stronger
+    constant="p_*",
     draw=_tied,
-    seeds=22,
+    seeds=24,
     counters=(Counter("no conflict", _BOTH_LABELS.says, _untied),),
-    notes="Followed to |p| = 12 |p_*|: further on the tie would need more digits.",
+    notes="Followed to |p| = 13 |p_*|: further on the tie would need more digits.",
 )
-def _off_tied(one: Frozen) -> float:
-    """1 - cos between the chord and the max-margin direction with the tie as an equality."""
-    last, first = one.run.states[-1].p, one.run.states[-2].p
-    return misalignment(last - first, _with_tie(one.documents, one.run.problem.embeddings).p)
+def _off_tied(one: Frozen, by: float = 1.0) -> float:
+    """|p2 - p1 - (tau2 - tau1) p_*|/|p2 - p1| over the last stretch, p_* with the tie as an equality."""
+    first, last = (state.p for state in one.run.states[-2:])
+    goal = _with_tie(one.documents, one.run.problem.embeddings)
+    chord, tau = last - first, (last - first) @ goal.p / goal.norm**2
+    return float(np.linalg.norm(chord - by * tau * goal.p) / np.linalg.norm(chord))
 
 
 @claim(
     "te.rates",
-    says="Along the flow L falls to L_*, log(L - L_*) is about -|p|/|p_*|, |p| about |p_*| log t, 1 - cos falls "
-    "like |p|^-2 and the margin over |p| reaches its maximum like 1 - O(1/|p|).",
+    says="Along the flow L - L_* = K exp(-tau) and t = |p_*|^2 exp(tau)/K; so L falls to L_*, |p| is about "
+    "|p_*| log t, and 1 - cos falls like |p|^-2.",
     source="keytokens",
-    hypotheses=(_FOLLOWED, _ONE_EACH, _TOLD_APART),
-    tolerance=0.01,  # of exponents and ratios
+    hypotheses=(_FOLLOWED, _ONE_EACH, _PULLING, _TOLD_APART),
+    tolerance=1e-4,  # of logarithms: ten times the tolerance of the path, which w attracts
+    constant="K",
     draw=_converging,
-    seeds=22,
+    seeds=26,
+    counters=(Counter("a norm of 10", _TOLD_APART.says, _too_near),),
 )
-def _off_rates(one: Frozen) -> float:
-    """The largest deviation of an exponent or a ratio from what it should be, at the last norm."""
-    flow, solution = one.run, one.run.solution
-    if solution is None:
+def _off_rates(one: Frozen, by: float = 1.0) -> float:
+    """log(L - L_*) and log t at the end against tau and log K; that L has fallen to L_*, all the way down."""
+    flow, solution, tail = one.run, one.run.solution, one.tail
+    if solution is None or tail is None:
         return np.inf
-    reading, logs = flow.states[-1].reading, np.log(one.norms[-1] / one.norms[-2])
-    angle = np.log(flow.misalignment(-2) / flow.misalignment(-1)) / logs - 2
-    margin = np.log((1 - flow.margin_ratio(-2)) / (1 - flow.margin_ratio(-1))) / logs - 1
-    excess = -reading.excess(reading.selected).log * solution.norm / flow.norm - 1
-    clock = flow.norm / (solution.norm * flow.path["log_time"][-1]) - 1
+    reading, tau = flow.states[-1].reading, flow.states[-1].p @ solution.p / solution.norm**2
+    log_K = tail.log_K + np.log(by)
+    loss = reading.excess(reading.selected).log + tau - log_K
+    clock = flow.path["log_time"][-1] - tau - 2 * np.log(solution.norm) + log_K
     chosen = one.documents.counts.indices[reading.selected]
     limit = flow.loss - loss_of_selection(one.documents, one.E @ one.v, chosen.astype(np.intp))
     climbs = float(np.diff(flow.path["loss"]).max())
-    return float(max(abs(angle), abs(margin), abs(excess), abs(clock), abs(limit) * 1e10, climbs * 1e10))
+    return float(max(abs(loss), abs(clock), max(abs(limit), climbs) / (8 * EPS) * 1e-4))

@@ -271,6 +271,10 @@ class Run:
         kept = [np.flatnonzero(self.kept[i:j]) + i for i, j in pairwise(starts.tolist())]
         return [tokens[places].tolist() for places in kept]
 
+    @property
+    def selects_one(self) -> bool:
+        return all(len(tokens) == 1 for tokens in self.sets)
+
     def leading(self, important: Index) -> float:
         """The fraction of documents whose important token has the largest logit at the end, tied or not."""
         bags = self.states[-1].reading.bags
