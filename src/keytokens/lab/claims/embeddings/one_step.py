@@ -15,7 +15,7 @@ from ....model.attention import Parameters, evaluate
 from ....model.blocks import Block
 from ....model.losses import Logistic
 from ....model.ragged import Vector
-from ...problems.embeddings import Classes, class_frequencies, multiclass_gradient, planted_classes, pull_back
+from ...problems.embeddings import pull_back
 from ..claim import Counter, Hypothesis, claim
 from ..instances import EPS, complex_slopes, literal_loss, literal_scores, rounding
 from .data import Documents, random_labels
@@ -284,44 +284,6 @@ def _low_dimension(missing: int) -> Step:
 _ENOUGH = Hypothesis[Step]("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
 
 
-# --- several classes -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ManyClasses:
-    data: Classes
-    E: Vector
-    p: Vector
-    v: Vector  # (K, d)
-
-
-def _many_classes(rng: np.random.Generator) -> ManyClasses:
-    """Random documents of random lengths with K classes at p = 0, E v' = 0."""
-    K, V, n = int(rng.integers(2, 6)), int(rng.integers(2, 9)), int(rng.integers(2, 20))
-    d = K + int(rng.integers(1, 6))
-    counts = planted_classes(rng, n, int(rng.integers(2, 6)), [1] * K, V).counts
-    y = rng.integers(0, K, counts.shape[0])
-    v, E = rng.normal(size=(K, d)), rng.normal(size=(counts.shape[1], d))
-    E -= E @ np.linalg.pinv(v) @ v
-    return ManyClasses(Classes(counts, y, K, y), E, np.zeros(d), v)
-
-
-_NO_CLASS_VALUES = Hypothesis[ManyClasses](
-    "E_0 v_k = 0 for all k", lambda one: bool(np.abs(one.E @ one.v.T).max() < 1e-10)
-)
-_EVEN_ATTENTION = Hypothesis[ManyClasses]("p_0 = 0", lambda one: not one.p.any())
-
-
-def _classes_with_query() -> ManyClasses:
-    one = _many_classes(np.random.default_rng(0))
-    return replace(one, p=np.ones_like(one.p))
-
-
-def _classes_with_values() -> ManyClasses:
-    one = _many_classes(np.random.default_rng(0))
-    return replace(one, E=one.E + one.v[0])
-
-
 @claim(
     "te.rank-two",
     says="However many steps train E with p held fixed, every row of the change lies in the span of v and p_0, so "
@@ -373,28 +335,6 @@ def _no_indicator(case: Step, by: float = 1.0) -> float:
         q, residual = indicator_direction(E, s, pair)
         units.append(residual / (EPS * E.size * (np.linalg.norm(E, 2) + 1) * np.linalg.norm(q)))
     return float(max(units))
-
-
-@claim(
-    "te.multiclass-step",
-    says="With K classes and cross-entropy, from p_0 = 0 and E_0 v_k = 0, one step moves E_s by eta sum_k alpha_sk "
-    "v_k: alpha_sk is its frequency under class k less its frequency over K.",
-    source="keytokens",
-    hypotheses=(_EVEN_ATTENTION, _NO_CLASS_VALUES),
-    tolerance=1.0,  # in units of K times the scores that are left, E_0 v_k by rounding, and the sums' own rounding
-    constant="alpha_sk",
-    draw=_many_classes,
-    seeds=40,
-    counters=(
-        Counter("a query that is not 0", _EVEN_ATTENTION.says, _classes_with_query),
-        Counter("values at the start", _NO_CLASS_VALUES.says, _classes_with_values),
-    ),
-)
-def _multiclass_step(one: ManyClasses, by: float = 1.0) -> float:
-    moved = -multiclass_gradient(one.data, one.E, one.p, one.v)[0]
-    off = np.abs(moved - by * class_frequencies(one.data) @ one.v).max() / np.abs(one.v).max()
-    left = np.abs(one.E @ one.v.T).max(initial=0.0, where=np.abs(one.E @ one.v.T) < 1e-10)
-    return float(off / (one.data.K * (left + EPS * (len(one.data.y) + 20))))
 
 
 # --- the leading term ------------------------------------------------------------------------------------------------
