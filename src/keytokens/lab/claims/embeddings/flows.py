@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from ....model.ragged import Vector
-from ...problems.selection_loss import VocabularyProblem
+from ...problems.problem import Problem
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve
@@ -384,7 +384,7 @@ def _divergence(one: Dominant, by: float = 1.0) -> float:
     E q and of logarithms; 2 where it is not positive; and how far the flow falls short of the norm 1000, to 1e-9.
     """
     (E, v), documents = (one.E, one.v), one.documents
-    problem = VocabularyProblem(E, documents.counts, documents.labels, v)
+    problem = Problem.vocabulary(E, documents.counts, documents.labels, v)
     q, missed = indicator_direction(E, one.token, [v])
     off = [(FAR[0] / one.run.norm - 1) / 1e-9]
     for p in one.places:
