@@ -131,11 +131,19 @@ def claim_page(claim: Claim[Any], verdict: Verdict) -> str:
 def _verdict(claim: Claim[Any], verdict: Verdict) -> str:
     worst = f"{verdict.worst_excess:.2g}" if verdict.hypotheses_met else "–"
     return (
-        f"**{plain(verdict.sentence)}**\n\n| instances | that count | worst excess | allowed |\n|---|---|---|---|\n"
-        f"| {verdict.instances} | {verdict.hypotheses_met} | {worst} | {verdict.tolerance:.2g} |\n\n"
+        f"**{plain(verdict.sentence)}**\n\n| instances | that count | counter-instances | worst excess | allowed |\n"
+        f"|---|---|---|---|---|\n| {verdict.instances} | {verdict.hypotheses_met} | {len(claim.counters)} | {worst} | "
+        f"{verdict.tolerance:.2g} |\n\n{_stronger(claim, verdict)}"
         f"The excess is how far the conclusion was missed; [what these words mean](../../theory.md). More instances: "
         f"`keytokens verify {claim.id} --seeds 200`, or in Python `keytokens.lab.claims.verify({claim.id!r})`."
     )
+
+
+def _stronger(claim: Claim[Any], verdict: Verdict) -> str:
+    if not verdict.breaks_at:
+        return ""
+    place = f"instance {verdict.breaks_at} of those that count"
+    return f"With *{plain(claim.constant)}* 10 % stronger than stated, the conclusion fails on {place}.\n\n"
 
 
 def _counter(counter: Any) -> str:

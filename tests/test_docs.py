@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 import keytokens
-from keytokens.lab.claims import Claim, Hypothesis, Verdict, claims
+from keytokens.lab.claims import Claim, Counter, Hypothesis, Verdict, claims
 from keytokens.lab.claims.claim import judge
 
 from .conftest import script
@@ -129,13 +129,15 @@ def test_a_page_shows_the_verdict_of_today():
 
 def test_a_claim_that_few_instances_do_not_settle_gets_as_many_as_it_asks_for(monkeypatch):
     large = Hypothesis("x is above 0.3", lambda x: x > 0.3)
-    usual = {"id": "x.square", "says": "", "source": "", "tolerance": 0, "seeds": 60, "draw": lambda rng: rng.random()}
-    right = Claim(**usual, hypotheses=(large,), excess=lambda x: -x * x)
+    usual = {"id": "x.least", "says": "", "source": "", "tolerance": 0, "seeds": 60, "draw": lambda rng: rng.random()}
+    usual |= {"hypotheses": (large,), "counters": (Counter("a tenth", large.says, lambda: 0.1),)}
+    usual |= {"constant": "0.3", "known": (lambda: 0.31,)}
+    right = Claim(**usual, excess=lambda x, by=1.0: by * 0.3 - x)
     few = next(n for n in range(1, 60) if not judge(right, n).holds)
     monkeypatch.setattr(generate, "QUICK", few)
-    assert generate.quick(right).instances == 60
+    assert generate.quick(right).instances == 61
     assert generate.quick(right).holds
-    assert not generate.quick(Claim(**usual, hypotheses=(large,), excess=lambda x: x)).holds
+    assert not generate.quick(Claim(**usual, excess=lambda x, by=1.0: x)).holds
 
 
 def test_every_public_name_is_in_the_reference(made):

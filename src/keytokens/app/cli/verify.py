@@ -9,6 +9,7 @@ import typer
 
 from ...base.files import check_output, write_whole
 from ...base.progress import Bar
+from ...base.threads import cores
 from ...lab.claims.claim import Verdict, claims, verdicts_page
 from ...lab.claims.claim import verify as verify_claims
 from .common import JsonOption, say, show_json
@@ -20,6 +21,7 @@ def verify(
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Random instances per claim.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Draw other random instances: 0, 1, 2, ...")] = 0,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; one for each core by default.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the verdicts as a page, too.")] = None,
     json: JsonOption = False,
 ) -> None:
@@ -35,7 +37,7 @@ def verify(
             else:
                 bar.set_description(verdict.id)
 
-        found = verify_claims(claim or (), seeds, tick, seed)
+        found = verify_claims(claim or (), seeds, tick, seed, jobs or cores())
     if html is not None:
         write_whole(html, verdicts_page(found).encode("utf-8"))
     if json:

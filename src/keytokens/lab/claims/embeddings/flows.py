@@ -406,7 +406,7 @@ def _divergence(one: Dominant, by: float = 1.0) -> float:
     tolerance=1e-4,  # of 1 + |w|: ten times the tolerance of the path, which w attracts
     constant="w",
     draw=_frozen,
-    seeds=30,
+    seeds=36,
     counters=(Counter("a finite minimum", _FOLLOWED.says, _finite_minimum),),
     notes="The paper supposes that the direction converges; here it is followed to |p| = 1e4 or more.",
 )
