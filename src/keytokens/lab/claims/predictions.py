@@ -23,7 +23,7 @@ from ...proof.votes import Votes
 from ...proof.words import flip_words
 from ..problems.embeddings import pull_back
 from .claim import Counter, Hypothesis, claim
-from .instances import EPS, complex_slopes, literal_loss, literal_scores, rounding
+from .instances import EPS, complex_slopes, literal_loss, literal_scores, rounding, worst
 
 Array = NDArray[Any]
 HERE = "keytokens"
@@ -317,7 +317,7 @@ def _two_scalars(one: Embedded, by: float = 1.0) -> float:
         along, d = np.sum(gradient.reshape(direction.shape) * direction), np.abs(direction)
         turns, lifts = d @ p if k == 0 else E @ d * (k == 1), d @ v if k == 0 else E @ d * (k == 2)  # of a and of b
         off.append(_off(along, by * spelt.slope(k, direction)) * B / (n * np.max(2 * B * turns + lifts)))
-    return max(off) / (unit * B)
+    return worst(*off) / (unit * B)
 
 
 @claim(
@@ -366,7 +366,7 @@ def _sufficient(page: Page, by: float = 1.0) -> float:
         least = 0 if page.sink else 1
         wrong += [page.keeps_label(np.delete(held, i)) for i in range(len(held)) if len(held) > least]
     between = max(found.lower - page.fewest_kept, page.fewest_kept - found.size)
-    return float(max(between, by * found.size - page.fewest_kept if found.status == "minimum" else 0, *wrong))
+    return worst(between, by * found.size - page.fewest_kept if found.status == "minimum" else 0, *wrong)
 
 
 @claim(
@@ -388,7 +388,7 @@ def _flip(page: Page, by: float = 1.0) -> float:
     rest = np.ones(page.tokens, int)
     rest[list(found.indices)] = 0
     after = int(page.labels[int(rest @ (1 << np.arange(page.tokens)))])
-    return float(max(abs(by * found.size - page.fewest_deleted), after in (page.label, -1), after != found.label_after))
+    return worst(abs(by * found.size - page.fewest_deleted), after in (page.label, -1), after != found.label_after)
 
 
 @claim(
@@ -410,7 +410,7 @@ def _flip_words(line: Line, by: float = 1.0) -> float:
     kept = np.ones(line.length, bool)
     kept[list(found.indices)] = False
     changed = line.label(kept) == found.label_after != line.label(np.ones(line.length, bool))
-    return float(max(abs(by * found.size - line.fewest_masked), not changed, found.status != "minimum"))
+    return worst(abs(by * found.size - line.fewest_masked), not changed, found.status != "minimum")
 
 
 @claim(
@@ -447,4 +447,4 @@ def _drop_bound(one: Kept, by: float = 1.0) -> float:
         (np.abs(leads(page.means(inside)) - f_K).max(axis=0) - found.bound / by).max(),
         (found.bound - delta * spread).max(),
     )
-    return float(max(off) / (EPS * (4 * page.tokens + 20) * 2 * np.abs(page.values).max(initial=1.0)))
+    return worst(*off) / (EPS * (4 * page.tokens + 20) * 2 * np.abs(page.values).max(initial=1.0))

@@ -16,7 +16,7 @@ from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..claim import Counter, Hypothesis, claim
-from ..instances import EPS
+from ..instances import EPS, worst
 from .data import Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
 from .flows import PIECES
 from .stages import (
@@ -198,10 +198,10 @@ _NEUTRAL = Hypothesis[Ideal](
 )
 
 
-def _exact_step(share: float) -> Ideal:
-    """All alpha of one size: then the sufficient step is nearly necessary at p = 0."""
+def _exact_step(share: float, negatives: int = 2) -> Ideal:
+    """With all alpha of one size the sufficient step is nearly necessary at p = 0."""
     rng = np.random.default_rng(0)
-    data = planted(rng, 24, 4, 2, 2, 4, mirrored=True)
+    data = planted(rng, 24, 4, 2, negatives, 4, mirrored=True)
     return Ideal(data, ideal_start(rng, data.V, data.V + 1), share * sufficient_step(data))
 
 
@@ -248,7 +248,7 @@ def _breaks_in(one: Guarded, by: float = 1.0) -> float:
     rows = zip(data.tokens, data.labels, strict=True)
     costs = [np.logaddexp(0, -y * b[token]) / len(data) for row, y in rows for token in row[data.kinds[row] == 0]]
     above = by * barrier(data, one.step.b) / one.run.loss - 1 if one.left_out else -1.0
-    return max(above, abs(barrier(data, b) / min(costs) - 1))
+    return worst(above, abs(barrier(data, b) / min(costs) - 1))
 
 
 @claim(
@@ -259,7 +259,7 @@ def _breaks_in(one: Guarded, by: float = 1.0) -> float:
     hypotheses=(_ORTHONORMAL, _NEUTRAL, _LARGE),
     tolerance=0.0,
     constant="the step",
-    known=(lambda: _exact_step(1.0),),
+    known=(lambda: _exact_step(1.0), lambda: _exact_step(1.0, negatives=6)),
     draw=_large_step,
     seeds=60,
     counters=(Counter("nine tenths of that step", _LARGE.says, lambda: _exact_step(0.9)),),
@@ -304,7 +304,7 @@ def _off_closed_form(one: Ideal, by: float = 1.0) -> float:
         *(np.abs(p - form).max(), abs(p @ one.start.v)),
         *(abs(one.solution.margin - np.sqrt(1 / K + 1 / M)), np.abs(one.step.E @ p - logits).max()),
     )
-    return float(max(off) / (_certified(one.solution) * (1 + np.abs(one.step.E).sum(axis=1).max())))
+    return float(worst(*off) / (_certified(one.solution) * (1 + np.abs(one.step.E).sum(axis=1).max())))
 
 
 @claim(
@@ -324,7 +324,7 @@ def _off_unbalanced_form(one: Ideal, by: float = 1.0) -> float:
     along = p @ one.start.v / np.linalg.norm(one.start.v)
     logits = np.abs(one.step.E @ p - by * form.logits).max()
     off = np.abs(p - by * form.p).max(), logits, abs(along - form.along_v), abs(one.solution.margin - form.margin)
-    return float(max(off) / (_certified(one.solution) * (1 + np.abs(one.step.E).sum(axis=1).max())))
+    return float(worst(*off) / (_certified(one.solution) * (1 + np.abs(one.step.E).sum(axis=1).max())))
 
 
 @claim(
@@ -350,4 +350,4 @@ def _off_alternative(one: Guarded, by: float = 1.0) -> float:
     expected = alternative_loss(one.data, one.step.b)
     falls = one.run.misalignment() / one.run.misalignment(-2) / (2 * (one.norms[0] / one.norms[1]) ** 2)
     lost = abs(one.run.loss - by * expected) / (EPS * (len(one.data) + 8))
-    return float(max(lost, falls, barrier(one.data, one.step.b) / expected))
+    return worst(lost, falls, barrier(one.data, one.step.b) / expected)

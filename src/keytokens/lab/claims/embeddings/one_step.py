@@ -17,7 +17,7 @@ from ....model.losses import Logistic
 from ....model.ragged import Vector
 from ...problems.embeddings import pull_back
 from ..claim import Counter, Hypothesis, claim
-from ..instances import EPS, complex_slopes, literal_loss, literal_scores, rounding
+from ..instances import EPS, complex_slopes, literal_loss, literal_scores, rounding, worst
 from .data import Documents, random_labels
 from .stages import (
     AFTER,
@@ -167,7 +167,7 @@ def _gradient(one: Trained, by: float = 1.0) -> float:
     """Against the slopes of the loss as it is written, by complex steps, and against the classifier's gradient."""
     case, start = one.case, one.case.start
     formula = by * embedding_gradient(case.documents, start, case.weights)
-    off = max(np.abs(formula - other).max() for other in (complex_slopes(one.loss, start.E), _core_gradient(case)))
+    off = worst(*(np.abs(formula - other).max() for other in (complex_slopes(one.loss, start.E), _core_gradient(case))))
     return float(off / (_unit(case) * (np.abs(start.v).max() + 2 * np.abs(case.start.E @ start.v).max())))
 
 
@@ -195,8 +195,8 @@ def _bag_of_words(one: Ordered, by: float = 1.0) -> float:
     by_place = _with_places(case.documents, start, one.places)
     by_count = by * (attention(case.documents, start.E @ start.p) @ b)
     reordered = _with_places(one.shuffled, start, one.places)
-    worst = max(np.abs(by_place - by_count).max(), np.abs(by_place - reordered).max())
-    return float(worst / (_unit(case) * (np.abs(start.E) @ np.abs(start.v)).max()))
+    off = worst(np.abs(by_place - by_count).max(), np.abs(by_place - reordered).max())
+    return float(off / (_unit(case) * (np.abs(start.E) @ np.abs(start.v)).max()))
 
 
 @claim(
@@ -225,7 +225,7 @@ def _signed_frequency(one: Counted, by: float = 1.0) -> float:
     weights = documents.balanced if one.balanced else documents.even
     delta = documents.posterior_difference(weights) if one.by_length else documents.plain_difference()
     counted = np.abs(alpha - documents.signed_frequency(weights)), np.abs(frequency - documents.frequency(weights))
-    off = max(np.abs(alpha - by * frequency * delta).max(), *(gap.max() for gap in counted))
+    off = worst(np.abs(alpha - by * frequency * delta).max(), *(gap.max() for gap in counted))
     return float(off / (2 * EPS * (len(documents) + documents.lengths.max() + 5)))
 
 
@@ -303,7 +303,7 @@ def _outside_span(one: Steps, by: float = 1.0) -> float:
     outside = one.moved - one.moved @ frame @ frame.T
     beyond = np.linalg.svd(one.moved, compute_uv=False)[int(2 / by) :].max(initial=0.0)
     sizes = np.linalg.norm(start.E) + np.linalg.norm(one.moved)
-    return float(max(np.abs(outside).max(), beyond) / (4 * EPS * (one.count + 4 + len(start.v)) * sizes))
+    return float(worst(np.abs(outside).max(), beyond) / (4 * EPS * (one.count + 4 + len(start.v)) * sizes))
 
 
 @claim(
@@ -334,7 +334,7 @@ def _no_indicator(case: Step, by: float = 1.0) -> float:
     for s in range(case.documents.V):
         q, residual = indicator_direction(E, s, pair)
         units.append(residual / (EPS * E.size * (np.linalg.norm(E, 2) + 1) * np.linalg.norm(q)))
-    return float(max(units))
+    return worst(*units)
 
 
 # --- the leading term ------------------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ def _leading(case: Step, by: float = 1.0) -> float:
     values = np.abs(case.b - E0 @ v - by * case.eta * case.alpha * size**2 / 2).max() / (case.eta * size**2)
     left = np.abs(E0 @ v).max(initial=0.0, where=np.abs(E0 @ v) < 1e-12)
     lost = EPS * ((len(v) + 4) * np.abs(case.E).max() / (case.eta * size) + len(case.documents) + 20)
-    return float(max(rows, values) / (left + 2 * len(v) * lost))
+    return float(worst(rows, values) / (left + 2 * len(v) * lost))
 
 
 @claim(
