@@ -34,7 +34,7 @@ EQUIVALENT = {
     ("Steps.moved", "E - self.case.eta * embedding_gradient(documents, here, self.case.weights)"): "a step of any size",
     ("Steps.moved", "self.case.eta * embedding_gradient(documents, here, self.case.weights)"): "a step of any size",
     ("_with_places", "start.E[row] + places[:len(row)]"): "a random place is as good as its opposite",
-    ("_tail", "(across.T * shares) @ across - np.outer(slope, slope)"): "the way to a minimum, not the minimum",
+    ("_tail", "across.T * shares @ across - np.outer(slope, slope)"): "the way to a minimum, not the minimum",
     ("_tail", "across.T * shares"): "the way to a minimum, not the minimum",
     ("_tail", "here + length * (slope @ step) / 4 + 1e-15"): "the way to a minimum, not the minimum",
     ("_tail", "length * (slope @ step)"): "the way to a minimum, not the minimum",
