@@ -60,4 +60,7 @@ EQUIVALENT = {
     ("Page.votes", ""): "several heads: what a counter-instance takes for votes",
     ("_nearly_attained", ""): "an instance where the bound is nearly attained: another one is as good",
     ("_off", "np.max(np.abs(found - truth))"): "the least of what is off is off, too",
+    ("scores", "-1"): "the claims are about one row of values, whose two columns are the first and the last",
+    ("Step.error_bound", "self.start.E @ self.start.p"): "the absolute value is taken",
+    ("Step.error_bound", "self.start.E @ self.start.v"): "the absolute value is taken",
 }

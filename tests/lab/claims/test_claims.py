@@ -15,21 +15,22 @@ REQUIRED = (
     *(f"mm.lemma{k}" for k in (*range(1, 11), 14)),
     *(f"mm.thm{k}" for k in (1, 2, 3, 4, 5, 6, 8)),
     *(f"mm.{name}" for name in ("example-c", "loss-drift", "tightness", "rates")),
-    *("te.gradient", "te.bag-of-words", "te.signed-frequency", "te.one-step", "te.one-step-bound", "te.rank-two"),
+    *("te.gradient", "te.one-step", "te.one-step-bound", "te.rank-two"),
     *("te.p-gradient", "te.divergence", "te.max-margin", "te.rates", "te.barrier", "te.closed-form"),
     *("te.alternative-optimum", "te.dimension"),
     *(f"fu.{name}" for name in ("bregman", "mirror-step", "lq-svm", "mirror-direction", "mirror-joint")),
     *("fu.rates", "fu.faster"),
     *(f"fu.{name}" for name in ("feasible", "frobenius-rank", "nuclear", "norms", "finite-part", "several")),
-    *(f"kt.{name}" for name in ("two-scalars", "contributions", "sufficient", "flip", "flip-words", "drop-bound")),
+    *(f"kt.{name}" for name in ("two-scalars", "sufficient", "flip", "flip-words", "drop-bound")),
 )
 SHORT = ENOUGH + 5  # random instances of each claim here; `keytokens verify` runs more
-SLOW = {"te.ties": 6, "te.barrier": 8, "te.rates": 8, "te.divergence": 8, "te.alternative-optimum": 8}  # fewer of these
+SLOW = {"te.ties": 6, "te.barrier": 8, "te.rates": 8, "te.alternative-optimum": 8}  # fewer of these
+RARE = {"te.divergence": 32, "te.max-margin": 36}  # more of these: some do not meet the hypotheses
 
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.id)
 def test_claim(claim):
-    verdict = judge(claim, None if claim.draw is None else min(claim.seeds, SLOW.get(claim.id, SHORT)))
+    verdict = judge(claim, None if claim.draw is None else min(claim.seeds, {**SLOW, **RARE}.get(claim.id, SHORT)))
     assert verdict.holds, verdict.sentence
     assert verdict.hypotheses_met, "nothing was decided"
 
@@ -139,7 +140,7 @@ def test_verify_a_family_and_its_record():
     assert [verdict.id for verdict in found] == [id for id in REQUIRED if id.startswith("kt.")]
     record = json.loads(json.dumps(found.to_dict(), allow_nan=False))["claims"][0]
     assert {"id", "says", "source", "instances", "hypotheses_met", "worst_excess", "holds", "seconds"} <= set(record)
-    assert "6 of 6 claims hold; 12 of 12 instances count" in str(found)
+    assert "5 of 5 claims hold; 10 of 10 instances count" in str(found)
     assert found.holds
     assert len(found[:2]) == 2
 

@@ -57,13 +57,28 @@ def test_balanced_weights_give_each_label_one_half():
     assert_allclose(documents.posterior_difference(documents.balanced), 0)
 
 
-def test_plain_occurrences_agree_where_lengths_do():
+def by_occurrences(documents):
+    """Delta with each occurrence counting 1."""
+    above, below = documents.counts.T @ (documents.labels > 0), documents.counts.T @ (documents.labels < 0)
+    return (above - below) / np.maximum(above + below, 1.0)
+
+
+def test_the_signed_frequency_is_frequency_times_difference():
+    """alpha = freq Delta, position by position; where all lengths are equal Delta may count occurrences."""
     rng = np.random.default_rng(0)
     even = random_labels(rng, 30, 4, 6)
-    assert_allclose(even.plain_difference(), even.posterior_difference())
-    uneven = Documents.of([[0], [0, 1, 1]], [1, -1], 2)
-    assert uneven.plain_difference()[0] == 0
+    assert_allclose(even.posterior_difference(), by_occurrences(even))
+    uneven = Documents.of([[0], [0, 1, 1], [1, 2]], [1, -1, -1], 3)
+    assert by_occurrences(uneven)[0] == 0
     assert uneven.posterior_difference()[0] == pytest.approx(0.5)
+    for documents in (even, uneven):
+        for weights in (documents.even, documents.balanced):
+            alpha = np.zeros(documents.V)
+            for row, y, w in zip(documents.tokens, documents.labels, weights, strict=True):
+                for token in row:
+                    alpha[token] += w * y / len(row)
+            assert_allclose(documents.signed_frequency(weights), alpha, atol=1e-16)
+            assert_allclose(documents.frequency(weights) * documents.posterior_difference(weights), alpha, atol=1e-16)
 
 
 @pytest.mark.parametrize("mirrored", [False, True])

@@ -138,12 +138,6 @@ class Page:
     def label(self) -> int:
         return int(self.labels[-1])
 
-    def theta(self, head: int) -> Parameters:
-        """A head as a model whose tokens are those of the document, each known to occur once."""
-        weight, c = self.weights[head].astype(float), self.intercepts.astype(float)
-        sink = math.log(self.sink) if self.sink else -math.inf
-        return Parameters(np.log(weight), (self.values - c).T, c, np.zeros(1), sink)
-
     @property
     def votes(self) -> Votes:
         """The votes. Several heads have none; the mean of their contributions is what one would take for them."""
@@ -321,31 +315,6 @@ def _two_scalars(one: Embedded, by: float = 1.0) -> float:
 
 
 @claim(
-    "kt.contributions",
-    says="Attention times value, summed over the tokens and the sink, is f, intercept included; deleting a token s "
-    "moves f by Q_s (f - value_s)/(1 - Q_s).",
-    source=HERE,
-    hypotheses=(_ONE_HEAD,),
-    tolerance=1.0,  # in units of what rounding may do
-    constant="Q_s (f - value_s)/(1 - Q_s)",
-    draw=_page,
-    seeds=60,
-    counters=(Counter("two heads", _ONE_HEAD.says, lambda: _page(np.random.default_rng(0), heads=2)),),
-)
-def _contributions(page: Page, by: float = 1.0) -> float:
-    """The classifier's own f on every document with one token less, head by head; logarithms of weights are inexact."""
-    total = page.weights.sum(axis=1, keepdims=True) + page.sink
-    Q = (page.weights / total).mean(axis=0)
-    f = Q @ page.values + (page.sink / total).mean() * page.intercepts
-    kept = np.vstack([np.ones(page.tokens), 1 - np.eye(page.tokens)])[: 1 + page.tokens * (page.tokens + page.sink > 1)]
-    documents = sparse.csr_matrix(kept)
-    own = np.mean([scores(documents, page.theta(head)) for head in range(len(page.weights))], axis=0).T
-    moved = by * Q[:, None] * (f - page.values) / (1 - Q)[:, None] if len(own) > 1 else np.empty((0, len(f)))
-    unit = EPS * (4 * page.tokens + 20) * np.abs(page.values).max(initial=1.0) / (1 - Q).min(initial=1.0, where=Q < 1)
-    return float(np.abs(own - np.vstack([f, f + moved])).max() / unit)
-
-
-@claim(
     "kt.sufficient",
     says="The sufficient set fixes the label against every deletion; for two classes no smaller set does, for more "
     "classes none of its tokens can go and no set below the stated bound does.",
@@ -415,8 +384,8 @@ def _flip_words(line: Line, by: float = 1.0) -> float:
 
 @claim(
     "kt.drop-bound",
-    says="With attention delta outside a set K, f - f_K = delta (f_rest - f_K); so no sub-document that holds K is "
-    "further from f_K than delta times the spread of the values.",
+    says="f is the sum of the contributions, attention times value. With attention delta outside a set K, f - f_K = "
+    "delta (f_rest - f_K); so no sub-document that holds K is further from f_K than delta times the spread of values.",
     source=HERE,
     hypotheses=(_ONE_HEAD_KEPT,),
     tolerance=1.0,  # in units of what rounding may do

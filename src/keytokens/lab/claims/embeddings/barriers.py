@@ -139,14 +139,18 @@ class Ideal:
         return solve(MarginProblem.from_vocabulary(self.step.E, self.data.counts, self.data.important))
 
 
-def _ideal(rng: np.random.Generator, share: float = 0.5, most: float = 100.0) -> Ideal:
-    """Enough documents for every important token to meet every irrelevant one, mostly; eta up to `most`."""
+def _ideal(rng: np.random.Generator) -> Ideal:
+    """Enough documents for every important token to meet every irrelevant one, mostly; half of the sets balanced.
+
+    Where labels are not balanced, large steps spoil the signs.
+    """
     positives, negatives, others = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.integers(2, 6))
-    n = 40
-    data = planted(rng, n, 8, positives, negatives, others, n_positive=round(share * n))
+    n, balanced = 40, rng.random() < 0.5
+    above = n // 2 if balanced else round(n * rng.uniform(0.3, 0.7))
+    data = planted(rng, n, 8, positives, negatives, others, n_positive=above)
     start = ideal_start(rng, data.V, data.V + 1 + int(rng.integers(0, 5)))
     size = float(rng.uniform(0.5, 2))
-    return Ideal(data, replace(start, v=size * start.v), float(rng.uniform(1, most)))
+    return Ideal(data, replace(start, v=size * start.v), float(rng.uniform(1, 100 if balanced else 15)))
 
 
 _ORTHONORMAL = Hypothesis[Ideal](
@@ -158,7 +162,6 @@ _ORTHONORMAL = Hypothesis[Ideal](
     ),
 )
 _MEET = Hypothesis[Ideal]("every important token meets every irrelevant one", lambda one: one.data.cooccurs)
-_EVEN = Hypothesis[Ideal]("both labels are equally frequent", lambda one: one.data.labels.sum() == 0)
 _SIGNS = Hypothesis[Ideal](
     "the multipliers of the form are not negative",
     lambda one: closed_form(one.data, one.start.E, one.start.v, one.eta).valid,
@@ -278,53 +281,33 @@ def _certified(solution: Solution) -> float:
 
 @claim(
     "te.closed-form",
-    says="With K important and M irrelevant tokens that all meet, balanced labels and orthonormal embeddings, p_* "
-    "gives M/(K + M) to important tokens of both signs, -K/(K + M) to the others, nothing to v; its margin is "
-    "sqrt(1/K + 1/M).",
+    says="With orthonormal embeddings p_* gives one logit to the K important tokens of both signs and one, lower by 1, "
+    "to the M others, if all meet; its part along v solves two linear equations. With balanced labels that part is 0, "
+    "the logits are M/(K + M) and -K/(K + M), and the margin is sqrt(1/K + 1/M).",
     source="keytokens",
-    hypotheses=(_ORTHONORMAL, _MEET, _EVEN),
+    hypotheses=(_ORTHONORMAL, _MEET, _SIGNS),
     tolerance=1.0,  # in units of what the solver's own certificate leaves open
-    constant="the closed form",
+    constant="the logits",
     draw=_ideal,
-    seeds=40,
+    seeds=60,
     counters=(
-        Counter("three positive documents to one", _EVEN.says, lambda: _ideal(np.random.default_rng(0), 0.75)),
         Counter("tokens that never meet", _MEET.says, _never_meet),
+        Counter("tokens that never meet, and unbalanced labels", _MEET.says, lambda: _never_meet(0.75)),
         Counter("Gaussian embeddings, d = 16", _ORTHONORMAL.says, _gaussian),
     ),
 )
 def _off_closed_form(one: Ideal, by: float = 1.0) -> float:
-    """p_*, its margin, its logits on both kinds of tokens and its part along v, against M/(K + M) and -K/(K + M)."""
-    data, p = one.data, one.solution.p
-    important = data.kinds != 0
-    K, M = int(important.sum()), data.irrelevants
-    form = by * (M * one.start.E[important].sum(axis=0) - K * one.start.E[~important].sum(axis=0)) / (K + M)
-    logits = by * np.where(important, M, -K) / (K + M)
-    off = (
-        *(np.abs(p - form).max(), abs(p @ one.start.v)),
-        *(abs(one.solution.margin - np.sqrt(1 / K + 1 / M)), np.abs(one.step.E @ p - logits).max()),
-    )
-    return float(worst(*off) / (_certified(one.solution) * (1 + np.abs(one.step.E).sum(axis=1).max())))
-
-
-@claim(
-    "te.unbalanced-form",
-    says="With unbalanced labels p_* still has one logit on all important tokens and one, lower by 1, on all "
-    "others; its part along v solves two linear equations.",
-    source="keytokens",
-    hypotheses=(_ORTHONORMAL, _MEET, _SIGNS),
-    tolerance=1.0,  # in units of what the solver's own certificate leaves open
-    constant="the closed form",
-    draw=lambda rng: _ideal(rng, float(rng.uniform(0.3, 0.7)), 15.0),  # larger steps spoil the signs
-    seeds=40,
-    counters=(Counter("tokens that never meet", _MEET.says, lambda: _never_meet(0.75)),),
-)
-def _off_unbalanced_form(one: Ideal, by: float = 1.0) -> float:
+    """p_*, its logits, its margin and its part along v against the form; a balanced form against these numbers."""
     form, p = closed_form(one.data, one.start.E, one.start.v, one.eta), one.solution.p
     along = p @ one.start.v / np.linalg.norm(one.start.v)
-    logits = np.abs(one.step.E @ p - by * form.logits).max()
-    off = np.abs(p - by * form.p).max(), logits, abs(along - form.along_v), abs(one.solution.margin - form.margin)
-    return float(worst(*off) / (_certified(one.solution) * (1 + np.abs(one.step.E).sum(axis=1).max())))
+    off = [np.abs(p - form.p).max(), np.abs(one.step.E @ p - by * form.logits).max()]
+    off += [abs(along - form.along_v), abs(one.solution.margin - form.margin)]
+    if one.data.labels.sum() == 0:
+        important, M = one.data.kinds != 0, one.data.irrelevants
+        K = int(important.sum())
+        off += [np.abs(form.logits - np.where(important, M, -K) / (K + M)).max(), abs(form.along_v)]
+        off.append(abs(form.margin - np.sqrt(1 / K + 1 / M)))
+    return worst(*off) / float(_certified(one.solution) * (1 + np.abs(one.step.E).sum(axis=1).max()))
 
 
 @claim(

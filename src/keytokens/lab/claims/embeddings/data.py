@@ -99,11 +99,6 @@ class Documents:
         above, below = self.shares.T @ (w * (self.labels > 0)), self.shares.T @ (w * (self.labels < 0))
         return (above - below) / np.where(above + below > 0, above + below, 1.0)
 
-    def plain_difference(self) -> Vector:
-        """(V,) Delta_s by occurrences, each counting 1: equal to the above only where all lengths are equal."""
-        above, below = self.counts.T @ (self.labels > 0), self.counts.T @ (self.labels < 0)
-        return (above - below) / np.maximum(above + below, 1.0)
-
 
 @dataclass(frozen=True, eq=False)
 class Planted(Documents):

@@ -110,7 +110,8 @@ class Dominant:
     def leads(self) -> Vector:
         """y b of the token less that of each token beside it, over all documents."""
         b, rows = self.E @ self.v, zip(self.documents.labels, self.documents.tokens, strict=True)
-        return np.concatenate([y * (b[self.token] - b[row[row != self.token]]) for y, row in rows if self.token in row])
+        leads = [y * (b[self.token] - b[row[row != self.token]]) for y, row in rows if self.token in row]
+        return np.concatenate([np.empty(0), *leads])
 
     @cached_property
     def run(self) -> Run:

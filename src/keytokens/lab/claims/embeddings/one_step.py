@@ -24,22 +24,12 @@ from .stages import (
     PAPER,
     Start,
     Step,
-    attention,
     embedding_gradient,
     gaussian_start,
     indicator_direction,
     random_documents,
     token_pulls,
 )
-
-
-def _with_places(documents: Documents, start: Start, places: Vector) -> Vector:
-    """f position by position, each embedding with that of its place added."""
-    f = [
-        literal_scores([np.arange(len(row))], start.E[row] + places[: len(row)], start.p, start.v)[0]
-        for row in documents.tokens
-    ]
-    return np.array(f)
 
 
 def _any_training(rng: np.random.Generator) -> Step:
@@ -93,68 +83,10 @@ def _unit(case: Step) -> float:
     )
 
 
-# --- a bag of words --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Ordered:
-    """A training set, another order of the tokens of each document, and an embedding of each place."""
-
-    case: Step
-    shuffled: Documents
-    places: Vector
-
-
-def _ordered(rng: np.random.Generator, scale: float = 0.0) -> Ordered:
-    case = _any_training(rng)
-    documents = case.documents
-    shuffled = replace(documents, tokens=tuple(rng.permutation(row) for row in documents.tokens))
-    longest = int(documents.lengths.max())
-    return Ordered(case, shuffled, scale * rng.normal(size=(longest, case.start.E.shape[1])))
-
-
-# --- the average signed frequency ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """Documents, whether both labels weigh the same, and whether occurrences are weighed by 1/T_i for Delta."""
-
-    documents: Documents
-    balanced: bool = False
-    by_length: bool = True
-
-
-def _counted(rng: np.random.Generator) -> Counted:
-    """Of equal lengths now and then; then Delta may count plain occurrences."""
-    if rng.random() < 0.3:
-        return Counted(random_labels(rng, int(rng.integers(2, 20)), int(rng.integers(1, 8)), 6), by_length=False)
-    return Counted(random_documents(rng, 15), balanced=bool(rng.random() < 0.5))
-
-
-def _class_share(documents: Documents, y: float, balanced: bool) -> Vector:
-    """(V,) the mean of c_s/T over the documents of a class, times 1/2 or the share of the class."""
-    rows = [row for row, label in zip(documents.tokens, documents.labels, strict=True) if label == y]
-    total = np.zeros(documents.V)
-    for row in rows:
-        for token in row:
-            total[token] += 1 / len(row)
-    return total / (2 * len(rows)) if balanced else total / len(documents)
-
-
-def _equal_lengths_or_weighed(one: Counted) -> bool:
-    return one.by_length or bool((one.documents.lengths == one.documents.lengths[0]).all())
-
-
-_WEIGHED = Hypothesis[Counted](
-    "all documents have one length, or Delta weighs an occurrence by 1/T_i", _equal_lengths_or_weighed
-)
-
-
 @claim(
     "te.gradient",
-    says="Minus the gradient of the loss in E_s is the mean of y g Q_s (v + (b_s - f) p), g = sigma(-y f), for all "
-    "lengths and weights of the documents.",
+    says="f depends on a document only through its counts, and minus the gradient of the loss in E_s is the mean of "
+    "y g Q_s (v + (b_s - f) p), g = sigma(-y f), for all lengths and weights of the documents.",
     source=AFTER + ", one-step lemma",
     hypotheses=(_OWN,),
     tolerance=1.0,  # in units of what rounding may do
@@ -169,64 +101,6 @@ def _gradient(one: Trained, by: float = 1.0) -> float:
     formula = by * embedding_gradient(case.documents, start, case.weights)
     off = worst(*(np.abs(formula - other).max() for other in (complex_slopes(one.loss, start.E), _core_gradient(case))))
     return float(off / (_unit(case) * (np.abs(start.v).max() + 2 * np.abs(case.start.E @ start.v).max())))
-
-
-@claim(
-    "te.bag-of-words",
-    says="f depends on a document only through its counts: the softmax over positions equals the one over counts, "
-    "in any order of the tokens.",
-    source=AFTER + ", model",
-    hypotheses=(Hypothesis("places have no embeddings of their own", lambda one: not one.places.any()),),
-    tolerance=1.0,  # in units of what rounding may do
-    constant="f by counts",
-    draw=_ordered,
-    seeds=60,
-    counters=(
-        Counter(
-            "embeddings of places",
-            "places have no embeddings of their own",
-            lambda: _ordered(np.random.default_rng(0), 1.0),
-        ),
-    ),
-)
-def _bag_of_words(one: Ordered, by: float = 1.0) -> float:
-    case, start = one.case, one.case.start
-    b = start.E @ start.v
-    by_place = _with_places(case.documents, start, one.places)
-    by_count = by * (attention(case.documents, start.E @ start.p) @ b)
-    reordered = _with_places(one.shuffled, start, one.places)
-    off = worst(np.abs(by_place - by_count).max(), np.abs(by_place - reordered).max())
-    return float(off / (_unit(case) * (np.abs(start.E) @ np.abs(start.v)).max()))
-
-
-@claim(
-    "te.signed-frequency",
-    says="The average signed frequency of a token is its frequency times its posterior difference, with the same "
-    "weights of lengths and classes in all three.",
-    source=AFTER + ", average signed frequency",
-    hypotheses=(_WEIGHED,),
-    tolerance=1.0,  # in units of the rounding of n terms below 1
-    constant="freq Delta",
-    draw=_counted,
-    seeds=80,
-    counters=(
-        Counter(
-            "plain occurrences, different lengths",
-            _WEIGHED.says,
-            lambda: Counted(Documents.of([[0], [0, 1, 1]], [1, -1], 2), by_length=False),
-        ),
-    ),
-)
-def _signed_frequency(one: Counted, by: float = 1.0) -> float:
-    """alpha = freq Delta, all three position by position; and each against the count form."""
-    documents = one.documents
-    above, below = (_class_share(documents, y, one.balanced) for y in (1.0, -1.0))
-    alpha, frequency = above - below, above + below
-    weights = documents.balanced if one.balanced else documents.even
-    delta = documents.posterior_difference(weights) if one.by_length else documents.plain_difference()
-    counted = np.abs(alpha - documents.signed_frequency(weights)), np.abs(frequency - documents.frequency(weights))
-    off = worst(np.abs(alpha - by * frequency * delta).max(), *(gap.max() for gap in counted))
-    return float(off / (2 * EPS * (len(documents) + documents.lengths.max() + 5)))
 
 
 # --- the space of the step -------------------------------------------------------------------------------------------
