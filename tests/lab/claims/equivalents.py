@@ -61,6 +61,9 @@ EQUIVALENT = {
     ("_nearly_attained", ""): "an instance where the bound is nearly attained: another one is as good",
     ("_off", "np.max(np.abs(found - truth))"): "the least of what is off is off, too",
     ("scores", "-1"): "the claims are about one row of values, whose two columns are the first and the last",
+    ("Documents.balanced", ""): "claims hold for weights of any kind",
+    ("_tail", "logs - top"): "the way to a minimum, not the minimum",
+    ("Dominant.leads", "y * (b[self.token] - b[row[row != self.token]])"): "only signs are asked for",
     ("Step.error_bound", "self.start.E @ self.start.p"): "the absolute value is taken",
     ("Step.error_bound", "self.start.E @ self.start.v"): "the absolute value is taken",
 }

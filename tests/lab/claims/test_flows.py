@@ -15,7 +15,7 @@ from keytokens.lab.svm import MarginProblem, solve
 
 
 def test_the_token_that_should_lead_does():
-    """Always where it should, and of the tokens of any kind now and then."""
+    """Always where it should, and after a small step now and then."""
     drawn = [flows._dominant(np.random.default_rng(seed)) for seed in range(100)]
     assert all(flows._ROOM.holds(one) for one in drawn)
     assert 65 <= sum(flows._LARGEST.holds(one) for one in drawn) < 95

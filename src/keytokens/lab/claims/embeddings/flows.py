@@ -123,7 +123,7 @@ def _dominant(rng: np.random.Generator, irrelevant: bool = False) -> Dominant:
     """A completely positive token after one step; p of norms 1 to 1e4 (one straight away from it), and 1.
 
     The start is small enough for the token to have the largest value: irrelevant tokens have alpha = 0. Every third
-    time a token of any kind after a small step, where this may be so or not.
+    time an important token after a small step, where this may be so or not.
     """
     n, T, others = 2 * int(rng.integers(2, 10)), int(rng.integers(2, 6)), int(rng.integers(1, 6))
     any_kind = not irrelevant and rng.random() < 1 / 3
@@ -141,7 +141,7 @@ def _dominant(rng: np.random.Generator, irrelevant: bool = False) -> Dominant:
     directions[0] = -E[0]
     norms = np.append(10 ** rng.uniform(0, 4, 7), 1.0)
     places = directions / np.linalg.norm(directions, axis=1)[:, None] * norms[:, None]
-    token = int(rng.integers(V)) if any_kind else int(data.tokens[0][data.tokens[0] >= 4][0]) if irrelevant else 0
+    token = int(rng.integers(4)) if any_kind else int(data.tokens[0][data.tokens[0] >= 4][0]) if irrelevant else 0
     return Dominant(data, E, start.v, token, places)
 
 
@@ -444,7 +444,7 @@ def _off_tied(one: Frozen, by: float = 1.0) -> float:
     first, last = (state.p for state in one.run.states[-2:])
     goal = _with_tie(one.documents, one.run.problem.embeddings)
     chord, tau = last - first, (last - first) @ goal.p / goal.norm**2
-    return float(np.linalg.norm(chord - by * tau * goal.p) / np.linalg.norm(chord))
+    return float(np.linalg.norm(chord - by * abs(tau) * goal.p) / np.linalg.norm(chord))
 
 
 @claim(

@@ -338,7 +338,7 @@ def follow(documents: Documents, E: Vector, v: Vector, start: Vector, norms: Seq
     basis = np.eye(E.shape[1]) if E.shape[0] >= E.shape[1] else np.linalg.qr(E.T)[0].T
     problem = Problem.vocabulary(E @ basis.T, documents.counts, documents.labels, basis @ v)
     clock, states, status = _Clock(), [], Status.FAR_ENOUGH
-    at = basis @ start
+    at = begin = basis @ start
     for norm in wanted.tolist():
         outcome = run(Flow(problem, norm, **options), at, 10_000, clock)
         status, at = outcome.status, outcome.state.p
@@ -347,7 +347,7 @@ def follow(documents: Documents, E: Vector, v: Vector, start: Vector, norms: Seq
         if status is not Status.FAR_ENOUGH:
             break
     if len(states) == 1:
-        states.insert(0, Flow(problem, wanted[0]).init(basis @ start))
+        states.insert(0, Flow(problem, wanted[0]).init(begin))
     return Run(documents, problem, basis, tuple(states), status, clock.path)
 
 
