@@ -35,17 +35,3 @@ def test_negative_tokens_are_no_neighbours_in_the_bad_optimum():
     negative = np.flatnonzero(bad.data.kinds < 0)
     tight = {loser for _, loser in solution.support_tokens}
     assert not tight & set(negative.tolist())
-
-
-def test_the_barrier_of_several_classes():
-    """The least loss over all ways to leave out one important token, attention on any mixture of the others."""
-    one = barriers._many_classes(np.random.default_rng(4))
-    b, y = one.E @ one.v.T, one.data.y
-    rng, least = np.random.default_rng(5), np.inf
-    for i, counts in enumerate(one.data.counts.toarray()):
-        others = np.setdiff1d(np.flatnonzero(counts), one.data.important[i])
-        for mixture in rng.dirichlet(np.ones(len(others)), 50):
-            f = mixture @ b[others]
-            least = min(least, np.log(np.exp(f - f[y[i]]).sum()) / len(y))
-    assert one.barrier <= least + 1e-12
-    assert one.barrier == pytest.approx(np.log(one.data.K) / len(y), rel=1e-9)  # irrelevant tokens have no values here

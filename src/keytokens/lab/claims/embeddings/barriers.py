@@ -12,16 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from ....model.ragged import Vector
-from ....training.loop import Status, run
-from ...descent.flow import Flow, FlowState
-from ...problems.embeddings import Classes, multiclass, multiclass_gradient, planted_classes, rival_leads
-from ...problems.geometry import misalignment
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
-from ...svm.solver import solve, solved
+from ...svm.solver import solve
 from ..claim import Counter, Hypothesis, claim
 from .data import Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
-from .flows import LOOSE, PIECES
+from .flows import PIECES
 from .stages import (
     AFTER,
     PAPER,
@@ -202,75 +198,6 @@ def _misses(one: Guarded) -> bool:
 _MISSED = Hypothesis[Guarded]("the flow ends with the important tokens of the positive documents only", _misses)
 
 
-# --- several classes -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ManyClasses:
-    """Planted documents of K classes after one step from p = 0, E v_k = 0."""
-
-    data: Classes
-    E: Vector
-    v: Vector
-    start: Vector
-
-    @cached_property
-    def end(self) -> tuple[FlowState, Status]:
-        problem = multiclass(self.E, self.data, self.v)
-        outcome = run(Flow(problem, 1e3, PIECES, LOOSE), self.start, 1000)
-        return outcome.state, outcome.status
-
-    @cached_property
-    def barrier(self) -> float:
-        """The least loss without one important token: each lead is at most that of the best other token."""
-        b, dense = self.E @ self.v.T, self.data.counts.toarray() > 0
-        least = []
-        for held, token, y in zip(dense, self.data.important, self.data.y, strict=True):
-            others = np.setdiff1d(np.flatnonzero(held), [token])
-            leads = np.delete(rival_leads(b[others], np.full(len(others), y)).max(axis=0), y)
-            least.append(np.logaddexp(0, np.logaddexp.reduce(-leads)))
-        return float(min(least)) / len(dense)
-
-
-def _many_classes(rng: np.random.Generator) -> ManyClasses:
-    """A step somewhat larger than puts p = 0 below the barrier: P_y = 1/(1 + (K - 1) exp(-eta freq / T)) there."""
-    K, own, T = int(rng.integers(3, 5)), int(rng.integers(1, 3)), 3
-    data = planted_classes(rng, 2 * own, T, [own] * K, int(rng.integers(2, 5)))
-    least = T**2 * K * own * float(np.log((K - 1) * len(data.y) / np.log(K)))
-    one = _trained_classes(rng, data, float(rng.uniform(1.3, 2)) * least)
-    return replace(one, start=0.1 * rng.normal(size=one.start.shape) / np.sqrt(len(one.start)))
-
-
-def _trained_classes(rng: np.random.Generator, data: Classes, eta: float) -> ManyClasses:
-    V, K = data.counts.shape[1], data.K
-    frame = np.linalg.qr(rng.normal(size=(V + K, V + K)))[0]
-    E, v, zero = frame[:V], frame[V:], np.zeros(V + K)
-    return ManyClasses(data, E - eta * multiclass_gradient(data, E, zero, v)[0], v, zero)
-
-
-def _off_gradient(one: ManyClasses) -> float:
-    """Value and gradient at one place, against those that the classifier trains with."""
-    problem, p = multiclass(one.E, one.data, one.v), one.v[0] - 2 * one.v[1]
-    reading = problem.read((p,))
-    (down,) = problem.descent(reading, (p,))
-    _, gradient = multiclass_gradient(one.data, one.E, p, one.v)
-    return float(max(np.abs(down.plain + one.E.T @ gradient.a).max(), abs(reading.value - gradient.loss)))
-
-
-_CLASSES_BELOW = Hypothesis[ManyClasses](
-    "the loss at the start of the flow is below the barrier",
-    lambda one: multiclass(one.E, one.data, one.v).read((one.start,)).value < one.barrier,
-)
-_CLASSES_FAR = Hypothesis[ManyClasses]("the flow reaches the given norm", lambda one: one.end[1] is Status.FAR_ENOUGH)
-
-
-def _classes_trapped() -> ManyClasses:
-    """Class 0 has many rare tokens, the others one each, and the start is far along v_0."""
-    rng = np.random.default_rng(0)
-    one = _trained_classes(rng, planted_classes(rng, 5, 3, [5, 1, 1], 4), 150.0)
-    return replace(one, start=4.0 * one.v[0])
-
-
 @claim(
     "te.barrier",
     says="If the flow starts with a loss below (1/n) log(1 + exp(-u)), u the largest y b of an irrelevant token, "
@@ -384,25 +311,3 @@ def _off_alternative(one: Guarded) -> float:
     expected = alternative_loss(one.data, one.step.b)
     above = 1 + (barrier(one.data, one.step.b) - expected) / expected
     return float(max(abs(one.run.loss - expected) / 1e-9, one.run.misalignment() / 1e-3, above))
-
-
-@claim(
-    "te.multiclass-selection",
-    says="With K classes the flow selects the important token of every document if it starts below the barrier, in "
-    "which the lead over each rival stands for y b; and its limit is the max-margin direction.",
-    source="keytokens",
-    hypotheses=(_CLASSES_BELOW, _CLASSES_FAR),
-    tolerance=1.0,
-    draw=_many_classes,
-    seeds=22,
-    counters=(Counter("a start far along v_0", _CLASSES_BELOW.says, _classes_trapped),),
-)
-def _classes_select(one: ManyClasses) -> float:
-    """Documents without their important token; 1 - cos to the max-margin direction in units of 1e-3; the gradient."""
-    state, _ = one.end
-    chosen = one.data.counts.indices[state.reading.selected]
-    missed = int((chosen != one.data.important).sum())
-    target = solved(solve, MarginProblem.from_vocabulary(one.E, one.data.counts, one.data.important))
-    if target is None:
-        return np.inf
-    return float(max(2.0 * missed, misalignment(state.p, target.p) / 1e-3, _off_gradient(one) / 1e-12))

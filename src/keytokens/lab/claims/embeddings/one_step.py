@@ -15,7 +15,7 @@ from ....model.attention import Parameters, evaluate
 from ....model.blocks import Block
 from ....model.losses import Logistic
 from ....model.ragged import Vector
-from ...problems.embeddings import Classes, class_frequencies, multiclass_gradient, planted_classes, pull_back
+from ...problems.embeddings import pull_back
 from ..claim import Counter, Hypothesis, claim
 from ..instances import central_differences
 from .data import Documents, random_labels
@@ -253,44 +253,6 @@ def _low_dimension(missing: int) -> Step:
 _ENOUGH = Hypothesis[Step]("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
 
 
-# --- several classes -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ManyClasses:
-    data: Classes
-    E: Vector
-    p: Vector
-    v: Vector  # (K, d)
-
-
-def _many_classes(rng: np.random.Generator) -> ManyClasses:
-    """Random documents of random lengths with K classes at p = 0, E v' = 0."""
-    K, V, n = int(rng.integers(2, 6)), int(rng.integers(2, 9)), int(rng.integers(2, 20))
-    d = K + int(rng.integers(1, 6))
-    counts = planted_classes(rng, n, int(rng.integers(2, 6)), [1] * K, V).counts
-    y = rng.integers(0, K, counts.shape[0])
-    v, E = rng.normal(size=(K, d)), rng.normal(size=(counts.shape[1], d))
-    E -= E @ np.linalg.pinv(v) @ v
-    return ManyClasses(Classes(counts, y, K, y), E, np.zeros(d), v)
-
-
-_NO_CLASS_VALUES = Hypothesis[ManyClasses](
-    "E_0 v_k = 0 for all k", lambda one: bool(np.abs(one.E @ one.v.T).max() < 1e-10)
-)
-_EVEN_ATTENTION = Hypothesis[ManyClasses]("p_0 = 0", lambda one: not one.p.any())
-
-
-def _classes_with_query() -> ManyClasses:
-    one = _many_classes(np.random.default_rng(0))
-    return replace(one, p=np.ones_like(one.p))
-
-
-def _classes_with_values() -> ManyClasses:
-    one = _many_classes(np.random.default_rng(0))
-    return replace(one, E=one.E + one.v[0])
-
-
 @claim(
     "te.rank-two",
     says="However many steps train E with p held fixed, every row of the change lies in the span of v and p_0, so "
@@ -330,25 +292,6 @@ def _no_indicator(case: Step) -> float:
     """For every token: how badly E1 q = (1 at the token, else 0), q orthogonal to v and p_0, is solved at best."""
     pair = [case.start.v, case.start.p]
     return max(indicator_direction(case.E, s, pair)[1] for s in range(case.documents.V))
-
-
-@claim(
-    "te.multiclass-step",
-    says="With K classes and cross-entropy, from p_0 = 0 and E_0 v_k = 0, one step moves E_s by eta sum_k alpha_sk "
-    "v_k: alpha_sk is its frequency under class k less its frequency over K.",
-    source="keytokens",
-    hypotheses=(_EVEN_ATTENTION, _NO_CLASS_VALUES),
-    tolerance=1e-13,
-    draw=_many_classes,
-    seeds=40,
-    counters=(
-        Counter("a query that is not 0", _EVEN_ATTENTION.says, _classes_with_query),
-        Counter("values at the start", _NO_CLASS_VALUES.says, _classes_with_values),
-    ),
-)
-def _multiclass_step(one: ManyClasses) -> float:
-    moved = -multiclass_gradient(one.data, one.E, one.p, one.v)[0]
-    return float(np.abs(moved - class_frequencies(one.data) @ one.v).max() / np.abs(one.v).max())
 
 
 # --- the leading term ------------------------------------------------------------------------------------------------
