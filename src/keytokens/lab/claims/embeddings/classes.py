@@ -22,14 +22,15 @@ from ....training.loop import Status, run
 from ...descent.flow import Flow
 from ...problems.embeddings import (
     Classes,
-    multiclass,
     class_frequencies,
+    multiclass,
     multiclass_gradient,
     planted_classes,
     rival_leads,
 )
 from ...problems.geometry import misalignment
 from ...problems.losses import Scaled, log_abs
+from ...problems.problem import Problem
 from ...svm.problem import MarginProblem
 from ...svm.solver import solve
 from ..claim import Counter, Hypothesis, claim
@@ -56,7 +57,7 @@ class Point:
         return np.asarray(self.data.shares.mean(axis=0))
 
     @cached_property
-    def problem(self) -> multiclass:
+    def problem(self) -> Problem:
         """p is trained, the rest is fixed."""
         return multiclass(self.E, self.data, self.v)
 
