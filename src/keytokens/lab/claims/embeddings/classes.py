@@ -130,6 +130,7 @@ def _under_two_classes() -> Point:
     "number that vanishes with max |p_0'E_s| and max |v_k'E_s|; so a token of class k alone moves along v_k less the "
     "mean of all v, with a sine of at most that number over their distance. The bound is attained, to 1 %.",
     source="keytokens",
+    constant="the bound of the step, over freq_s",
     hypotheses=(_OWN,),
     tolerance=1e-9,  # a share of the bound, which is 1e-6 at least: rounding is 1e-16 beside it
     known=(lambda: _one_rare(0.05, 0.0, 1.0), lambda: _one_token(0.01), lambda: _one_rare(0.0, 1e-5, 1e2)),
@@ -234,6 +235,7 @@ _INDEPENDENT = Hypothesis[Point](
     "every finite p, by an explicit bound, attained to 1 %; with independent embeddings no point is stationary, and "
     "the flow diverges.",
     source="keytokens",
+    constant="the bound of the pull",
     hypotheses=(_LEADS, _INDEPENDENT),
     tolerance=1e-9,  # of a logarithm
     known=(
@@ -334,6 +336,7 @@ def _leaning() -> Ideal:
     "|v|^2 or more puts the start of the flow below the barrier. Every document then selects its important token, and "
     "the limit is the max-margin direction.",
     source="keytokens",
+    constant="the step that suffices",
     hypotheses=(_NEUTRAL, _LARGE),
     tolerance=1e-3,  # L over the barrier, less 1, is below 0; 1 - cos is about (|p_*|/|p|)^2
     known=(_exact_step,),
@@ -386,6 +389,7 @@ _EVEN = Hypothesis[Ideal]("all classes are equally frequent", lambda one: len(se
     "M/(I + M) to the important tokens of all classes, -I/(I + M) to the others, nothing to any v_k; its margin is "
     "sqrt(1/I + 1/M).",
     source="keytokens",
+    constant="the margin",
     hypotheses=(_MEET, _EVEN),
     tolerance=1e-8,
     draw=_balanced,
@@ -466,6 +470,7 @@ def _best_share(one: Point) -> float:
     "shares for which the loss of that document is least, and tends to the max-margin direction with the tie as an "
     "equality.",
     source="keytokens",
+    constant="the log odds of the shares",
     hypotheses=(_TOGETHER,),
     # in units of 1e-3 for log odds: at most 3 others pull like 6 exp(-12) each, against a curvature of 0.1 or more;
     # and of 5e-3 for 1 - cos of the chord between 8 and 12 |p_*|, where rows without much pull still find their place
