@@ -357,59 +357,6 @@ def _not_selected(one: Ideal, by: float = 1.0) -> float:
     return float(max(above, missed.sum(), misalignment(end.p, target.p)))
 
 
-def _balanced(rng: np.random.Generator, n: int = 24, T: int = 9) -> Ideal:
-    """As many documents of each class; so many that every important token meets every irrelevant one, mostly."""
-    K = int(rng.integers(3, 5))
-    data = planted_classes(rng, n, T, rng.integers(1, 3, K).tolist(), int(rng.integers(2, 5)))
-    return Ideal(_ideal(rng, data), float(rng.uniform(1, 100)))
-
-
-def _unbalanced() -> Ideal:
-    """The first half of the documents of class 0 is left out."""
-    one = _balanced(np.random.default_rng(0))
-    data = one.start.data
-    kept = np.arange(12, len(data.y))
-    fewer = Classes(data.counts[kept], data.y[kept], data.K, data.important[kept])
-    return replace(one, start=replace(one.start, data=fewer))
-
-
-def _all_meet(one: Ideal) -> bool:
-    held = one.start.data.shares > 0
-    kinds = np.isin(np.arange(held.shape[1]), one.start.data.important)
-    return bool((held.T.astype(float) @ held)[np.ix_(kinds, ~kinds)].all())
-
-
-_MEET = Hypothesis[Ideal]("every important token meets every irrelevant one", _all_meet)
-_EVEN = Hypothesis[Ideal]("all classes are equally frequent", lambda one: len(set(np.bincount(one.start.data.y))) == 1)
-
-
-@claim(
-    "te.multiclass-form",
-    says="With I important and M irrelevant tokens that all meet, balanced classes and an ideal start, p_* gives "
-    "M/(I + M) to the important tokens of all classes, -I/(I + M) to the others, nothing to any v_k; its margin is "
-    "sqrt(1/I + 1/M).",
-    source="keytokens",
-    constant="the margin",
-    hypotheses=(_MEET, _EVEN),
-    tolerance=1e-8,
-    draw=_balanced,
-    seeds=40,
-    counters=(
-        Counter("half of the documents of class 0", _EVEN.says, _unbalanced),
-        Counter("tokens that never meet", _MEET.says, lambda: _balanced(np.random.default_rng(2), 2, 2)),
-    ),
-)
-def _off_form(one: Ideal, by: float = 1.0) -> float:
-    """p_* of the solver, its margin and its part along the heads, against the form."""
-    after, data = one.start.after(one.eta), one.start.data
-    own = np.isin(np.arange(len(after.E)), data.important)
-    own_count, other_count = int(own.sum()), int((~own).sum())
-    form = np.where(own, other_count, -own_count) @ one.start.E / (own_count + other_count)
-    found = solve(MarginProblem.from_vocabulary(after.E, data.counts, data.important))
-    margin = abs(found.margin - by * np.sqrt(1 / own_count + 1 / other_count))
-    return float(max(np.abs(found.p - form).max(), margin, np.abs(after.v @ found.p).max()))
-
-
 # --- a document that needs two tokens --------------------------------------------------------------------------------
 
 
