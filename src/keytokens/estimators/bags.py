@@ -143,7 +143,7 @@ class BagClassifier(Scoring):
         phi, a map of single instances: similarities exp(-width |z - l|^2 / d) to landmarks l, z and z^2, or z itself.
     width : "auto" or float
         Of "rbf": large for similarities that fade fast. "auto": by how far a landmark is from its neighbours in other
-        bags, 0.8 d over the median of the squared distances.
+        bags, 0.8 d over the median of the squared distances, at most 3.
     pooling : "auto" or "attention"
         "auto": mean and maximum of each coordinate stand beside the attention, if five-fold cross-validation inside
         the training bags finds both together better. "attention": the attention alone.
@@ -236,9 +236,10 @@ class BagClassifier(Scoring):
         check_choice(owner, "features", self.features, FEATURES)
         check_choice(owner, "head", self.head, HEADS)
         check_choice(owner, "pooling", self.pooling, POOLINGS)
-        if isinstance(self.width, str) and self.width != "auto":
+        chosen = isinstance(self.width, str)
+        if chosen and self.width != "auto":
             raise refusal(owner, "width", 'be "auto" or a number above 0', self.width)
-        for name in ("value_penalty", "attention_penalty", "tol", *(() if self.width == "auto" else ("width",))):
+        for name in ("value_penalty", "attention_penalty", "tol", *(() if chosen else ("width",))):
             check_number(owner, name, getattr(self, name), 0, above=True)
         for name in ("n_landmarks", "hidden", "n_starts", "max_iter"):
             check_number(owner, name, getattr(self, name), 1, whole=True)
@@ -274,7 +275,7 @@ class BagClassifier(Scoring):
         self, bags: Bags, codes: NDArray[np.intp], weight: Array, total: Array, n_classes: int, seed: Any
     ) -> tuple[FeatureMap, Weights, Outcome[LBFGSState], list[float]]:
         """The attention alone."""
-        width = None if self.width == "auto" else self.width
+        width = None if isinstance(self.width, str) else self.width
         each = bags.spread(weight)
         phi, rows = FeatureMap.learn(bags, each, self.features, self.scale, self.n_landmarks, width, seed)
         shape = Shape.of(rows.shape[1], n_classes, self.head, self.hidden)

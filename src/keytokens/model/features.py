@@ -14,7 +14,7 @@ from .ragged import Bags
 Array = NDArray[np.float64]
 
 FEATURES = ("rbf", "quadratic", "linear")
-NEAR = 0.8  # the width that is chosen, times the distance between neighbours
+NEAR, WIDEST = 0.8, 3.0  # the width that is chosen: the first over the distance of neighbours, at most the second
 FARTHEST = 1e70  # of a scaled entry: far beyond any training instance, and its fourth power is finite
 JITTER = 1e-8  # added to the similarity of a landmark to itself: keeps the factor of nearly equal ones finite
 
@@ -59,7 +59,7 @@ class FeatureMap:
             raw = cls(kind, mean, scale, none, np.ones((1, 1)), np.zeros(1), width)
         else:
             landmarks, bag = _draw(scaled_rows(rows[given], mean, scale), bags.bag[given], n_landmarks, draw)
-            width = NEAR / _apart(landmarks, bag) if width is None else width
+            width = min(NEAR / _apart(landmarks, bag), WIDEST) if width is None else width
             root = _inverse_root(_similarity(landmarks, landmarks, width))
             raw = cls(kind, mean, scale, landmarks, root, np.zeros(1), width)
         phi = raw(rows)
@@ -111,7 +111,7 @@ def _apart(landmarks: Array, bag: NDArray[np.intp]) -> float:
     r[bag[:, None] == bag] = np.inf
     nearest = r.min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
-    return max(float(np.median(nearest)), 1e-6) if len(nearest) else 1.0
+    return float(np.median(nearest)) or 1e-6 if len(nearest) else 1.0
 
 
 def _squared(Z: Array, landmarks: Array) -> Array:
