@@ -11,6 +11,7 @@ images     by one or more regions of kinds of its own, and by which other kinds 
 rare       by such regions more, by the others less
 context    by the frequencies alone
 extremes   by features that reach farther, each in some region
+sparse     as images, through features that are 0 mostly and large now and then
 """
 
 import argparse
@@ -51,6 +52,7 @@ MADE = {  # how far kinds of regions lean to a label, kinds of its own, and feat
     "rare": {"lean": 0.3, "own": 5},
     "context": {"lean": 2.0, "own": 0},
     "extremes": {"lean": 0.8, "own": 0, "far": 7},
+    "sparse": {"lean": 1.0, "own": 3, "sparse": True},
 }
 NUMBERS = ["accuracy", "auc", "balanced", "log_loss", "seconds"]  # seconds of one processor
 FIELDS = ["set", "options", "seed", *NUMBERS, "chosen"]
@@ -58,7 +60,9 @@ FIELDS = ["set", "options", "seed", *NUMBERS, "chosen"]
 Make = Callable[[int], ClassifierMixin]  # a seed to an estimator
 
 
-def made_bags(seed: int, lean: float, own: int, far: int = 0) -> tuple[list[np.ndarray], np.ndarray]:
+def made_bags(
+    seed: int, lean: float, own: int, far: int = 0, sparse: bool = False
+) -> tuple[list[np.ndarray], np.ndarray]:
     """200 bags; half of them positive."""
     rng = np.random.default_rng([seed, 7])
     kinds, hidden, d = 20, 30, 230
@@ -74,8 +78,11 @@ def made_bags(seed: int, lean: float, own: int, far: int = 0) -> tuple[list[np.n
         if label and own:
             kind[: 1 + rng.binomial(size // 4, 0.4)] = kinds + rng.integers(own)
         z = (centres[kind] + 0.9 * rng.normal(size=(size, hidden)) + 0.5 * rng.normal(size=hidden)) @ mix
-        bag = np.maximum(z - shift - 0.3, 0) * gain
-        bag[:, ::3] = np.tanh(z[:, ::3] + 0.3 * rng.normal(size=z[:, ::3].shape))
+        if sparse:
+            bag = (np.maximum(z - 2 * np.abs(shift), 0) * gain) ** 1.5
+        else:
+            bag = np.maximum(z - shift - 0.3, 0) * gain
+            bag[:, ::3] = np.tanh(z[:, ::3] + 0.3 * rng.normal(size=z[:, ::3].shape))
         for j in rng.choice(reaching, far) if label else ():
             bag[rng.integers(size), j] += 1.5 * gain[j]
         bags.append(rng.permutation(bag))

@@ -28,7 +28,7 @@ from ..base.threads import one_blas_thread
 from ..explain.bag import BagExplanation, InBag
 from ..model.attention import holding_half
 from ..model.blocks import Float
-from ..model.features import FEATURES, FeatureMap, scaled_rows
+from ..model.features import FARTHEST, FEATURES, FeatureMap
 from ..model.pooling import HEADS, Beside, Pooled, Shape, Weights, forward
 from ..model.ragged import Bags
 from ..training.bags import Training, first_weights, fit_beside, mixture
@@ -54,7 +54,8 @@ def model_of(arrays: dict[str, Array], n_classes: int) -> tuple[FeatureMap, Weig
     d, D = len(arrays["mean"]), len(arrays["q"])
     kind = "rbf" if len(arrays["landmarks"]) else "linear" if d == D else "quadratic"
     mean, scale, landmarks, transform, centre = (arrays[name] for name in _MAP)
-    phi = FeatureMap(kind, mean, scale, landmarks, transform, centre, float(arrays["width"][0]))
+    limit = float(arrays["limit"][0]) if "limit" in arrays else FARTHEST
+    phi = FeatureMap(kind, mean, scale, landmarks, transform, centre, float(arrays["width"][0]), limit)
     none = np.zeros((1, 0))
     return phi, Weights(*(arrays[name] for name in _WEIGHTS)), Beside(arrays.get("A", none), arrays.get("M", none))
 
@@ -68,6 +69,8 @@ def _shapes(arrays: dict[str, Array], n_classes: int) -> dict[str, tuple[int, ..
         raise ValueError("the arrays are of different models")
     shapes: dict[str, tuple[int, ...]] = {"mean": (d,), "scale": (d,), "landmarks": (M, d), "width": (1,)}
     shapes |= {"transform": (M, D) if M else (1, 1), "centre": (D,)}
+    if "limit" in arrays:
+        shapes["limit"] = (1,)
     if "A" in arrays:
         shapes |= {"A": (classes, d), "M": (classes, d)}
     return shapes | {"q": (D,), "V": (h, D), "e": (h,), "U": (m, h), "c": (m,)}
@@ -150,7 +153,8 @@ class BagClassifier(Scoring):
     n_landmarks : int
         Of "rbf": so many training instances, drawn at random if there are more.
     scale : bool
-        Bring every feature to mean 0 and variance 1 over the training instances first.
+        Bring every feature to mean 0 and variance 1 over the training instances first; what is farther than 3 standard
+        deviations from the mean counts as 3.
     value_penalty, attention_penalty : float
         Precision of v and of q around 0, beside the sum of the losses: a large `attention_penalty` keeps attention
         uniform, a small one lets it select sharply.
@@ -299,7 +303,7 @@ class BagClassifier(Scoring):
         """The attention with its share, and what stands beside it with its own."""
 
         def scaled(some: Bags) -> Bags:
-            return some.with_rows(scaled_rows(some.rows, phi.mean, phi.scale))
+            return some.with_rows(phi.scaled(some.rows))
 
         def fit(seen: NDArray[np.bool_]) -> tuple[Any, Any]:
             own, here = np.flatnonzero(seen), (codes[seen], weight[seen], total[seen])
@@ -364,7 +368,7 @@ class BagClassifier(Scoring):
             return bags, forward(bags.with_rows(self.feature_map_(bags.rows)), self._present())
 
     def _scaled(self, bags: Bags) -> Bags:
-        return bags.with_rows(scaled_rows(bags.rows, self.feature_map_.mean, self.feature_map_.scale))
+        return bags.with_rows(self.feature_map_.scaled(bags.rows))
 
     def _scores(self, X: Any) -> Float:
         bags, done = self._forward(X, "predict")
@@ -410,7 +414,8 @@ class BagClassifier(Scoring):
         phi, w = self.feature_map_, self._present()
         arrays = {name: getattr(phi, name) for name in _MAP} | {name: getattr(w, name) for name in _WEIGHTS}
         beside = {"A": self.beside_.A, "M": self.beside_.M} if self.beside_ else {}
-        return arrays | beside | {"width": np.array([phi.width], np.float64)}
+        numbers = {"width": phi.width} | ({"limit": phi.limit} if phi.limit < FARTHEST else {})
+        return arrays | beside | {name: np.array([number], np.float64) for name, number in numbers.items()}
 
     def from_arrays(self, arrays: dict[str, Array], classes: NDArray[Any]) -> None:
         """Take over what `to_arrays` gave; refuse what does not fit together."""

@@ -15,6 +15,9 @@ Array = NDArray[np.float64]
 
 FEATURES = ("rbf", "quadratic", "linear")
 NEAR, WIDEST = 0.8, 3.0  # the width that is chosen: the first over the distance of neighbours, at most the second
+LIMIT = (
+    3.0  # of a scaled entry, in standard deviations: one rare, large entry would put an instance far from all others
+)
 FARTHEST = 1e70  # of a scaled entry: far beyond any training instance, and its fourth power is finite
 JITTER = 1e-8  # added to the similarity of a landmark to itself: keeps the factor of nearly equal ones finite
 
@@ -33,6 +36,7 @@ class FeatureMap:
     transform: Array  # (M, D) similarities to features; quadratic and linear: (1, 1), a factor
     centre: Array  # (D,)
     width: float
+    limit: float = FARTHEST  # of a scaled entry
 
     @classmethod
     def learn(
@@ -44,6 +48,7 @@ class FeatureMap:
         n_landmarks: int = 1,
         width: float | None = None,
         draw: Any = None,
+        limit: float = LIMIT,
     ) -> tuple[FeatureMap, Array]:
         """The map and the features of the training instances; one of weight 2 is the same as two, of weight 0 none.
 
@@ -51,28 +56,32 @@ class FeatureMap:
         """
         rows, given = bags.rows, weight > 0
         share = weight / weight.sum()
-        d = rows.shape[1]
+        d, limit = rows.shape[1], limit if scaled else FARTHEST
         mean, scale = _moments(rows, share) if scaled else (np.zeros(d), np.ones(d))
         none = np.zeros((0, d))
         if kind != "rbf":
             width = width or 0.0
-            raw = cls(kind, mean, scale, none, np.ones((1, 1)), np.zeros(1), width)
+            raw = cls(kind, mean, scale, none, np.ones((1, 1)), np.zeros(1), width, limit)
         else:
-            landmarks, bag = _draw(scaled_rows(rows[given], mean, scale), bags.bag[given], n_landmarks, draw)
+            landmarks, bag = _draw(_scale(rows[given], mean, scale, limit), bags.bag[given], n_landmarks, draw)
             width = min(NEAR / _apart(landmarks, bag), WIDEST) if width is None else width
             root = _inverse_root(_similarity(landmarks, landmarks, width))
-            raw = cls(kind, mean, scale, landmarks, root, np.zeros(1), width)
+            raw = cls(kind, mean, scale, landmarks, root, np.zeros(1), width, limit)
         phi = raw(rows)
         centre = share @ phi
         phi -= centre
         size = float(np.sqrt(share @ np.einsum("ij,ij->i", phi, phi))) or 1.0
         phi /= size
-        done = cls(kind, mean, scale, raw.landmarks, raw.transform / size, centre / size, width)
+        done = cls(kind, mean, scale, raw.landmarks, raw.transform / size, centre / size, width, limit)
         return done, phi
+
+    def scaled(self, rows: Array) -> Array:
+        """The coordinates of instances, with mean 0 and variance 1 over those of the training, up to the limit."""
+        return _scale(rows, self.mean, self.scale, self.limit)
 
     def __call__(self, rows: Array) -> Array:
         """(N, D) features of instances."""
-        Z = scaled_rows(rows, self.mean, self.scale)
+        Z = self.scaled(rows)
         if self.kind == "rbf":
             return _similarity(Z, self.landmarks, self.width) @ self.transform - self.centre
         if self.kind == "quadratic":
@@ -90,10 +99,9 @@ def _moments(rows: Array, share: Array) -> tuple[Array, Array]:
     return mean * largest, np.where(spread > 0, spread, 1.0)
 
 
-def scaled_rows(rows: Array, mean: Array, scale: Array) -> Array:
-    """Each coordinate with mean 0 and variance 1, if these are its own."""
+def _scale(rows: Array, mean: Array, scale: Array, limit: float) -> Array:
     with np.errstate(over="ignore"):
-        return np.clip((rows - mean) / scale, -FARTHEST, FARTHEST)
+        return np.clip((rows - mean) / scale, -limit, limit)
 
 
 def _draw(Z: Array, bag: NDArray[np.intp], most: int, draw: Any) -> tuple[Array, NDArray[np.intp]]:

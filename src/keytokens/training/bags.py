@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ..base.progress import progress
-from ..model.features import FeatureMap
+from ..model.features import FARTHEST, FeatureMap
 from ..model.losses import loss_for
 from ..model.pooling import Beside, Shape, Weights, objective_of
 from ..model.ragged import Bags
@@ -107,7 +107,7 @@ def fit_beside(bags: Bags, codes: NDArray[np.intp], weight: Array, n_classes: in
     """Weights of mean and maximum of features, and the intercepts (m,): a logistic regression with a ridge."""
     pooled = Beside.pool(bags)
     rows = Bags(pooled, np.arange(len(bags) + 1))  # one instance a bag: its attention is 1
-    phi, features = FeatureMap.learn(rows, weight, "linear")
+    phi, features = FeatureMap.learn(rows, weight, "linear", limit=FARTHEST)  # linear in the pools
     shape = Shape.of(features.shape[1], n_classes, "linear", 0)
     training = Training(shape, BESIDE_PENALTY, 1.0, 500, 1e-4)
     start = first_weights(shape, codes, weight, 1, None)

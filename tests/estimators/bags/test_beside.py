@@ -180,3 +180,15 @@ def test_the_width_follows_the_neighbours():
     assert 0.3 < narrow[1] < 1
     one = FeatureMap.learn(Bags.of(bags[:1]), np.ones(4), "rbf", True, 300, None, rng)[0]
     assert one.width == pytest.approx(0.8)  # no other bag
+
+
+def test_a_rare_large_entry_is_limited():
+    """An instance whose one entry is 30 standard deviations away looks like one at 3; without `scale` it does not."""
+    bags, y = planted(40)
+    for scale in (True, False):
+        clf = kt.BagClassifier(scale=scale, pooling="attention", features="linear").fit(bags, y)
+        mean, deviation = np.concatenate(bags).mean(axis=0), np.concatenate(bags).std(axis=0)
+        near, far = (mean + times * deviation * [1, 0, 0, 0] for times in (3.0001, 30))
+        same = clf.decision_function([[near], [far]])
+        assert (same[0] == pytest.approx(same[1], abs=1e-3)) == scale
+        assert ("limit" in clf.to_arrays()) == scale
