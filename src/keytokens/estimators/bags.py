@@ -54,7 +54,7 @@ def model_of(arrays: dict[str, Array], n_classes: int) -> tuple[FeatureMap, Weig
     d, D = len(arrays["mean"]), len(arrays["q"])
     kind = "rbf" if len(arrays["landmarks"]) else "linear" if d == D else "quadratic"
     mean, scale, landmarks, transform, centre = (arrays[name] for name in _MAP)
-    limit = float(arrays["limit"][0]) if "limit" in arrays else FARTHEST
+    limit = float(arrays.get("limit", [FARTHEST])[0])
     phi = FeatureMap(kind, mean, scale, landmarks, transform, centre, float(arrays["width"][0]), limit)
     none = np.zeros((1, 0))
     return phi, Weights(*(arrays[name] for name in _WEIGHTS)), Beside(arrays.get("A", none), arrays.get("M", none))
@@ -69,10 +69,9 @@ def _shapes(arrays: dict[str, Array], n_classes: int) -> dict[str, tuple[int, ..
         raise ValueError("the arrays are of different models")
     shapes: dict[str, tuple[int, ...]] = {"mean": (d,), "scale": (d,), "landmarks": (M, d), "width": (1,)}
     shapes |= {"transform": (M, D) if M else (1, 1), "centre": (D,)}
-    if "limit" in arrays:
-        shapes["limit"] = (1,)
-    if "A" in arrays:
-        shapes |= {"A": (classes, d), "M": (classes, d)}
+    if {"A", "M", "limit"} & set(arrays):  # an older model has none of them
+        columns = d if arrays["A"].size else 0
+        shapes |= {"A": (classes, columns), "M": (classes, columns), "limit": (1,)}
     return shapes | {"q": (D,), "V": (h, D), "e": (h,), "U": (m, h), "c": (m,)}
 
 
@@ -146,7 +145,7 @@ class BagClassifier(Scoring):
         phi, a map of single instances: similarities exp(-width |z - l|^2 / d) to landmarks l, z and z^2, or z itself.
     width : "auto" or float
         Of "rbf": large for similarities that fade fast. "auto": by how far a landmark is from its neighbours in other
-        bags, 0.8 d over the median of the squared distances, at most 3.
+        bags, d over the median of the squared distances, at most 3.
     pooling : "auto" or "attention"
         "auto": mean and maximum of each coordinate stand beside the attention, if five-fold cross-validation inside
         the training bags finds both together better. "attention": the attention alone.
@@ -317,7 +316,7 @@ class BagClassifier(Scoring):
         quiet = clone(self).set_params(verbose=0)
         share, other = (1.0, 0.0) if self.pooling == "attention" else mixture(fit, bags, codes, total, n_classes)
         if not other:
-            return w.scaled(share, np.zeros(1)), Beside(*np.zeros((2, 1, 0)))
+            return w.scaled(share, np.zeros(1)), Beside(*np.zeros((2, 1 if n_classes == 2 else n_classes, 0)))
         beside, added = fit_beside(scaled(bags), codes, total, n_classes)
         return w.scaled(share, other * added), Beside(other * beside.A, other * beside.M)
 
@@ -413,9 +412,8 @@ class BagClassifier(Scoring):
         """What `save` keeps beside the options."""
         phi, w = self.feature_map_, self._present()
         arrays = {name: getattr(phi, name) for name in _MAP} | {name: getattr(w, name) for name in _WEIGHTS}
-        beside = {"A": self.beside_.A, "M": self.beside_.M} if self.beside_ else {}
-        numbers = {"width": phi.width} | ({"limit": phi.limit} if phi.limit < FARTHEST else {})
-        return arrays | beside | {name: np.array([number], np.float64) for name, number in numbers.items()}
+        arrays |= {"A": self.beside_.A, "M": self.beside_.M}
+        return arrays | {name: np.array([getattr(phi, name)], np.float64) for name in ("width", "limit")}
 
     def from_arrays(self, arrays: dict[str, Array], classes: NDArray[Any]) -> None:
         """Take over what `to_arrays` gave; refuse what does not fit together."""

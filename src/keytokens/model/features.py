@@ -14,7 +14,7 @@ from .ragged import Bags
 Array = NDArray[np.float64]
 
 FEATURES = ("rbf", "quadratic", "linear")
-NEAR, WIDEST = 0.8, 3.0  # the width that is chosen: the first over the distance of neighbours, at most the second
+WIDEST = 3.0  # the width that is chosen is 1 over the distance of neighbours, and at most this
 LIMIT = (
     3.0  # of a scaled entry, in standard deviations: one rare, large entry would put an instance far from all others
 )
@@ -64,7 +64,7 @@ class FeatureMap:
             raw = cls(kind, mean, scale, none, np.ones((1, 1)), np.zeros(1), width, limit)
         else:
             landmarks, bag = _draw(_scale(rows[given], mean, scale, limit), bags.bag[given], n_landmarks, draw)
-            width = min(NEAR / _apart(landmarks, bag), WIDEST) if width is None else width
+            width = min(1 / _apart(landmarks, bag), WIDEST) if width is None else width
             root = _inverse_root(_similarity(landmarks, landmarks, width))
             raw = cls(kind, mean, scale, landmarks, root, np.zeros(1), width, limit)
         phi = raw(rows)

@@ -98,10 +98,15 @@ def test_it_is_saved(mixed, tmp_path):
     assert again.explain(bags[0]).to_dict() == clf.explain(bags[0]).to_dict()
 
 
-def test_a_model_without_it_has_the_old_arrays():
+def test_older_models_have_no_such_arrays(tmp_path):
     bags, y = planted(20)
-    clf = kt.BagClassifier(pooling="attention").fit(bags, y)
-    assert not {"A", "M"} & set(clf.to_arrays())
+    clf = kt.BagClassifier(pooling="attention", scale=False).fit(bags, y)
+    arrays = clf.to_arrays()
+    assert arrays["A"].shape == arrays["M"].shape == (1, 0)
+    older = {name: array for name, array in arrays.items() if name not in ("A", "M", "limit")}
+    again = kt.BagClassifier()
+    again.from_arrays(older, clf.classes_)
+    np.testing.assert_array_equal(again.decision_function(bags), clf.decision_function(bags))
 
 
 def test_repetitions_and_order_choose_the_same():
@@ -177,9 +182,9 @@ def test_the_width_follows_the_neighbours():
         phi, _ = FeatureMap.learn(Bags.of(bags), np.ones(160), "rbf", True, 300, None, rng)
         narrow.append(phi.width)
     assert narrow[0] == 3  # the widest
-    assert 0.3 < narrow[1] < 1
+    assert 0.3 < narrow[1] < 1.3
     one = FeatureMap.learn(Bags.of(bags[:1]), np.ones(4), "rbf", True, 300, None, rng)[0]
-    assert one.width == pytest.approx(0.8)  # no other bag
+    assert one.width == pytest.approx(1)  # no other bag
 
 
 def test_a_rare_large_entry_is_limited():
@@ -191,4 +196,3 @@ def test_a_rare_large_entry_is_limited():
         near, far = (mean + times * deviation * [1, 0, 0, 0] for times in (3.0001, 30))
         same = clf.decision_function([[near], [far]])
         assert (same[0] == pytest.approx(same[1], abs=1e-3)) == scale
-        assert ("limit" in clf.to_arrays()) == scale
