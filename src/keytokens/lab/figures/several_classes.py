@@ -15,7 +15,7 @@ from ...text.spill import Threads
 from ..problems.embeddings import Classes, multiclass_gradient
 from .figure import OURS, Check, Sheet, Table, Tables, figure, table
 from .look import GREY, STYLES, Axes
-from .simulations import _Adam, spearman
+from .real_texts import _Adam, spearman
 from .tables import last, records, where
 
 NAMES = ("World", "Sports", "Business", "Sci/Tech")
