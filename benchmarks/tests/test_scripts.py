@@ -310,15 +310,27 @@ def test_musk1(data_folder):
     assert bags.measured(bags.fixed({}), *datasets.load_bags("musk1"), 0)["accuracy"] >= 0.86
 
 
+@pytest.mark.parametrize("name", bags.MADE)
+def test_made_bags(name):
+    """The label is to be seen, and not too well; the shapes are those of bags of regions."""
+    made, y = bags.made_bags(0, **bags.MADE[name])
+    assert (len(made), y.mean()) == (200, 0.5)
+    assert {bag.shape[1] for bag in made} == {230}
+    assert {len(bag) for bag in made} == set(range(2, 14))
+    found = bags.measured(bags.baseline, made, y, 0)
+    assert 0.65 < found["accuracy"] < 0.97
+
+
 def test_bags_are_measured_and_gone_on_with(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(bags, "load_bags", lambda name: planted(40))
     asked = ["--sets", "musk1", "--options", "tol=0.01", "--output", str(tmp_path / "new" / "bags.csv")]
-    bags.main([*asked, "--repeats", "1"])
+    both = ["--ways", "default", "nested"]
+    bags.main([*asked, "--repeats", "1", *both])
     first = capsys.readouterr().out.splitlines()
     assert [line.split(" tol=0.01")[0] for line in first[1:]] == ["musk1    default", "musk1    nested"]
     chosen = [int(pair.split(": ")[1]) for pair in first[2].split("  ")[-1].split(", ")]
     assert sum(chosen) == 10 * len(bags.GRID)  # one choice a training part
-    bags.main([*asked, "--repeats", "1"])  # nothing is measured twice: even the seconds are the same
+    bags.main([*asked, "--repeats", "1", *both])  # nothing is measured twice: even the seconds are the same
     assert capsys.readouterr().out.splitlines() == first
     bags.main([*asked, "--repeats", "2", "--ways", "default"])
     rows = (tmp_path / "new" / "bags.csv").read_text("utf-8").splitlines()

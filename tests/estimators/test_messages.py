@@ -199,6 +199,10 @@ fit_bags(head="relu")
     BagClassifier: `head` must be one of 'linear', 'tanh'; saw 'relu'.
 fit_bags(width=0)
     BagClassifier: `width` must be a finite number above 0; saw 0.
+fit_bags(width="wide")
+    BagClassifier: `width` must be "auto" or a number above 0; saw 'wide'.
+fit_bags(pooling="max")
+    BagClassifier: `pooling` must be one of 'auto', 'attention'; saw 'max'.
 fit_bags(value_penalty=-1)
     BagClassifier: `value_penalty` must be a finite number above 0; saw -1.
 fit_bags(attention_penalty=np.nan)

@@ -1,6 +1,7 @@
 """`BagClassifier`: one softmax attention over bags of vectors, with proofs about their instances.
 
 f(X) = <phi(X) v, softmax(phi(X) q)> + c     phi: a fixed map of one instance, learned from the training instances
+       + <mean of X, A> + <maximum of X, M>  of each coordinate, where that is better on bags that were held out
 
 a_t = phi(x_t)'q    b_t = phi(x_t)'v + c     each instance has one log weight and one value (a value a class, for more)
 
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -23,23 +25,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..base.checks import LARGEST, Seen, check_choice, check_number, check_seed
 from ..base.errors import refusal
 from ..base.threads import one_blas_thread
-from ..explain.bag import BagExplanation
+from ..explain.bag import BagExplanation, InBag
 from ..model.attention import holding_half
 from ..model.blocks import Float
-from ..model.features import FEATURES, FeatureMap
-from ..model.pooling import HEADS, Pooled, Shape, Weights, forward
+from ..model.features import FARTHEST, FEATURES, FeatureMap
+from ..model.pooling import HEADS, Beside, Pooled, Shape, Weights, forward
 from ..model.ragged import Bags
-from ..training.bags import Training, first_weights
-from ..training.loop import Status
+from ..training.bags import Training, first_weights, fit_beside, mixture
+from ..training.lbfgs import LBFGSState
+from ..training.loop import Outcome, Status
 from ..training.weights import check_weights, class_weighted, sample_weights
 from .attention import Scoring
 
 Array = NDArray[np.float64]
 
+POOLINGS = ("auto", "attention")
 _MAP, _WEIGHTS = ("mean", "scale", "landmarks", "transform", "centre"), ("q", "V", "e", "U", "c")
 
 
-def model_of(arrays: dict[str, Array], n_classes: int) -> tuple[FeatureMap, Weights]:
+def model_of(arrays: dict[str, Array], n_classes: int) -> tuple[FeatureMap, Weights, Beside]:
     """From what `to_arrays` gave; a ValueError for arrays that do not fit together."""
     shapes = _shapes(arrays, n_classes)
     if set(arrays) != set(shapes):
@@ -50,8 +54,10 @@ def model_of(arrays: dict[str, Array], n_classes: int) -> tuple[FeatureMap, Weig
     d, D = len(arrays["mean"]), len(arrays["q"])
     kind = "rbf" if len(arrays["landmarks"]) else "linear" if d == D else "quadratic"
     mean, scale, landmarks, transform, centre = (arrays[name] for name in _MAP)
-    phi = FeatureMap(kind, mean, scale, landmarks, transform, centre, float(arrays["width"][0]))
-    return phi, Weights(*(arrays[name] for name in _WEIGHTS))
+    limit = float(arrays.get("limit", [FARTHEST])[0])
+    phi = FeatureMap(kind, mean, scale, landmarks, transform, centre, float(arrays["width"][0]), limit)
+    none = np.zeros((1, 0))
+    return phi, Weights(*(arrays[name] for name in _WEIGHTS)), Beside(arrays.get("A", none), arrays.get("M", none))
 
 
 def _shapes(arrays: dict[str, Array], n_classes: int) -> dict[str, tuple[int, ...]]:
@@ -63,6 +69,9 @@ def _shapes(arrays: dict[str, Array], n_classes: int) -> dict[str, tuple[int, ..
         raise ValueError("the arrays are of different models")
     shapes: dict[str, tuple[int, ...]] = {"mean": (d,), "scale": (d,), "landmarks": (M, d), "width": (1,)}
     shapes |= {"transform": (M, D) if M else (1, 1), "centre": (D,)}
+    if {"A", "M", "limit"} & set(arrays):  # an older model has none of them
+        columns = d if arrays["A"].size else 0
+        shapes |= {"A": (classes, columns), "M": (classes, columns), "limit": (1,)}
     return shapes | {"q": (D,), "V": (h, D), "e": (h,), "U": (m, h), "c": (m,)}
 
 
@@ -134,12 +143,17 @@ class BagClassifier(Scoring):
     ----------
     features : "rbf", "quadratic" or "linear"
         phi, a map of single instances: similarities exp(-width |z - l|^2 / d) to landmarks l, z and z^2, or z itself.
-    width : float
-        Of "rbf": large for similarities that fade fast.
+    width : "auto" or float
+        Of "rbf": large for similarities that fade fast. "auto": by how far a landmark is from its neighbours in other
+        bags, d over the median of the squared distances, at most 3.
+    pooling : "auto" or "attention"
+        "auto": mean and maximum of each coordinate stand beside the attention, if five-fold cross-validation inside
+        the training bags finds both together better. "attention": the attention alone.
     n_landmarks : int
         Of "rbf": so many training instances, drawn at random if there are more.
     scale : bool
-        Bring every feature to mean 0 and variance 1 over the training instances first.
+        Bring every feature to mean 0 and variance 1 over the training instances first; what is farther than 3 standard
+        deviations from the mean counts as 3.
     value_penalty, attention_penalty : float
         Precision of v and of q around 0, beside the sum of the losses: a large `attention_penalty` keeps attention
         uniform, a small one lets it select sharply.
@@ -158,7 +172,8 @@ class BagClassifier(Scoring):
     ----------
     classes_, n_features_in_, feature_map_ (phi), query_ (D,), values_ (h, D), intercept_ (h,), with h = 1 for two
     classes and K for more; head "tanh": h = `hidden`, and head_values_ (1 or K, h), head_intercept_ on top;
-    n_iter_, status_ (a sentence), history_ (the objective after each step).
+    beside_ (weights A and M of mean and maximum; false if attention is alone), n_iter_, status_ (a sentence),
+    history_ (the objective of the attention after each step).
 
     Examples
     --------
@@ -171,6 +186,7 @@ class BagClassifier(Scoring):
     """
 
     feature_map_: FeatureMap
+    beside_: Beside
     query_: Array
     values_: Array
     intercept_: Array
@@ -181,7 +197,8 @@ class BagClassifier(Scoring):
         self,
         *,
         features: str = "rbf",
-        width: float = 3.0,
+        width: Any = "auto",
+        pooling: str = "auto",
         n_landmarks: int = 300,
         scale: bool = True,
         value_penalty: float = 0.01,
@@ -190,13 +207,14 @@ class BagClassifier(Scoring):
         hidden: int = 8,
         n_starts: int = 1,
         max_iter: int = 200,
-        tol: float = 1e-3,
+        tol: float = 1e-4,
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.features = features
         self.width = width
+        self.pooling = pooling
         self.n_landmarks = n_landmarks
         self.scale = scale
         self.value_penalty = value_penalty
@@ -220,7 +238,11 @@ class BagClassifier(Scoring):
         owner = type(self).__name__
         check_choice(owner, "features", self.features, FEATURES)
         check_choice(owner, "head", self.head, HEADS)
-        for name in ("width", "value_penalty", "attention_penalty", "tol"):
+        check_choice(owner, "pooling", self.pooling, POOLINGS)
+        chosen = isinstance(self.width, str)
+        if chosen and self.width != "auto":
+            raise refusal(owner, "width", 'be "auto" or a number above 0', self.width)
+        for name in ("value_penalty", "attention_penalty", "tol", *(() if chosen else ("width",))):
             check_number(owner, name, getattr(self, name), 0, above=True)
         for name in ("n_landmarks", "hidden", "n_starts", "max_iter"):
             check_number(owner, name, getattr(self, name), 1, whole=True)
@@ -241,21 +263,62 @@ class BagClassifier(Scoring):
         total = check_weights(owner, class_weighted(self.class_weight, y, weight), weight.dtype)
         seed = check_random_state(self.random_state)
         with one_blas_thread():
-            each = bags.spread(weight)
-            phi, rows = FeatureMap.learn(bags.rows, each, self.features, self.scale, self.n_landmarks, self.width, seed)
-            shape = Shape.of(rows.shape[1], len(classes), self.head, self.hidden)
-            penalties = self.value_penalty, self.attention_penalty
-            training = Training(shape, *penalties, self.max_iter, self.tol, self.verbose)
-            starts = first_weights(shape, codes, weight, self.n_starts, seed)
-            best, history = training.best(bags.with_rows(rows), codes, total, len(classes), starts)
-        if best.status is Status.NOT_FINITE:
-            rule, advice = "give a finite objective", "make them smaller"
-            raise refusal(owner, "penalties and weights", rule, best.state.value, advice)
-        w = Weights.unpack(best.state.theta, *shape)
+            phi, w, best, history = self._attend(bags, codes, weight, total, len(classes), seed)
+            if best.status is Status.NOT_FINITE:
+                rule, advice = "give a finite objective", "make them smaller"
+                raise refusal(owner, "penalties and weights", rule, best.state.value, advice)
+            w, beside = self._mixed(bags, codes, weight, total, len(classes), seed, phi, w)
         if not is_table(X):
             self.__dict__.pop("feature_names_in_", None)
-        self._replace(classes, phi, w, n_iter_=best.steps, status_=best.status.value, history_=np.array(history))
+        facts = {"n_iter_": best.steps, "status_": best.status.value, "history_": np.array(history)}
+        self._replace(classes, phi, w, beside, **facts)
         return self
+
+    def _attend(
+        self, bags: Bags, codes: NDArray[np.intp], weight: Array, total: Array, n_classes: int, seed: Any
+    ) -> tuple[FeatureMap, Weights, Outcome[LBFGSState], list[float]]:
+        """The attention alone."""
+        width = None if isinstance(self.width, str) else self.width
+        each = bags.spread(weight)
+        phi, rows = FeatureMap.learn(bags, each, self.features, self.scale, self.n_landmarks, width, seed)
+        shape = Shape.of(rows.shape[1], n_classes, self.head, self.hidden)
+        penalties = self.value_penalty, self.attention_penalty
+        training = Training(shape, *penalties, self.max_iter, self.tol, self.verbose)
+        starts = first_weights(shape, codes, weight, self.n_starts, seed)
+        best, history = training.best(bags.with_rows(rows), codes, total, n_classes, starts)
+        return phi, Weights.unpack(best.state.theta, *shape), best, history
+
+    def _mixed(
+        self,
+        bags: Bags,
+        codes: NDArray[np.intp],
+        weight: Array,
+        total: Array,
+        n_classes: int,
+        seed: Any,
+        phi: FeatureMap,
+        w: Weights,
+    ) -> tuple[Weights, Beside]:
+        """The attention with its share, and what stands beside it with its own."""
+
+        def scaled(some: Bags) -> Bags:
+            return some.with_rows(phi.scaled(some.rows))
+
+        def fit(seen: NDArray[np.bool_]) -> tuple[Any, Any]:
+            own, here = np.flatnonzero(seen), (codes[seen], weight[seen], total[seen])
+            inner, attention, _, _ = quiet._attend(bags.some(own), *here, n_classes, seed)
+            beside, added = fit_beside(scaled(bags.some(own)), here[0], here[2], n_classes)
+            return (
+                lambda some: forward(some.with_rows(inner(some.rows)), attention).scores,
+                lambda some: beside.scores(scaled(some)) + added[:, None],
+            )
+
+        quiet = clone(self).set_params(verbose=0)
+        share, other = (1.0, 0.0) if self.pooling == "attention" else mixture(fit, bags, codes, total, n_classes)
+        if not other:
+            return w.scaled(share, np.zeros(1)), Beside(*np.zeros((2, 1 if n_classes == 2 else n_classes, 0)))
+        beside, added = fit_beside(scaled(bags), codes, total, n_classes)
+        return w.scaled(share, other * added), Beside(other * beside.A, other * beside.M)
 
     def _training_bags(self, X: Any, y: Any, owner: str) -> tuple[Bags, NDArray[Any]]:
         if is_table(X):
@@ -271,12 +334,13 @@ class BagClassifier(Scoring):
     def _present(self) -> Weights:
         return Weights(self.query_, self.values_, self.intercept_, self.head_values_, self.head_intercept_)
 
-    def _replace(self, classes: NDArray[Any], phi: FeatureMap, w: Weights, **more: Any) -> None:
+    def _replace(self, classes: NDArray[Any], phi: FeatureMap, w: Weights, beside: Beside, **more: Any) -> None:
         """The model changes in one instant."""
         self.__dict__.update(
             classes_=classes,
             n_features_in_=len(phi.mean),
             feature_map_=phi,
+            beside_=beside,
             query_=w.q,
             values_=w.V,
             intercept_=w.e,
@@ -302,8 +366,15 @@ class BagClassifier(Scoring):
         with one_blas_thread():  # the same bits whoever else uses BLAS at this moment
             return bags, forward(bags.with_rows(self.feature_map_(bags.rows)), self._present())
 
+    def _scaled(self, bags: Bags) -> Bags:
+        return bags.with_rows(self.feature_map_.scaled(bags.rows))
+
     def _scores(self, X: Any) -> Float:
-        return self._forward(X, "predict")[1].scores
+        bags, done = self._forward(X, "predict")
+        if not self.beside_:
+            return done.scores
+        with one_blas_thread():
+            return done.scores + self.beside_.scores(self._scaled(bags))
 
     def attention(self, X: Any) -> list[Array]:
         """For each bag the attention on its instances, which adds up to 1."""
@@ -320,14 +391,15 @@ class BagClassifier(Scoring):
 
     def explain(self, bag: Any) -> BagExplanation:
         """Why this bag, an array (T, d), gets its label, with what is proved of it."""
-        _, done = self._forward([one_bag(bag)], "explain")
-        w = self._present()
-        both = len(self.classes_) == 2
-        scores = np.append(0.0, done.scores[:, 0]) if both else done.scores[:, 0]
-        values = done.values + w.e
-        if both:
-            values = np.column_stack([np.zeros(len(values)), values])
-        return BagExplanation(done.logits, values if w.linear else None, scores, self.classes_.tolist())
+        bags, done = self._forward([one_bag(bag)], "explain")
+        w, values, beside = self._present(), done.values + self.intercept_, None
+        scores = done.scores[:, 0]
+        if self.beside_:
+            beside = InBag(self.beside_, self._scaled(bags).rows)
+            scores = scores + beside.parts.sum(axis=0)
+        if len(self.classes_) == 2:
+            scores, values = np.append(0.0, scores), np.column_stack([np.zeros(len(values)), values])
+        return BagExplanation(done.logits, values if w.linear else None, scores, self.classes_.tolist(), beside=beside)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a directory, whole or not at all."""
@@ -340,7 +412,8 @@ class BagClassifier(Scoring):
         """What `save` keeps beside the options."""
         phi, w = self.feature_map_, self._present()
         arrays = {name: getattr(phi, name) for name in _MAP} | {name: getattr(w, name) for name in _WEIGHTS}
-        return arrays | {"width": np.array([phi.width], np.float64)}
+        arrays |= {"A": self.beside_.A, "M": self.beside_.M}
+        return arrays | {name: np.array([getattr(phi, name)], np.float64) for name in ("width", "limit")}
 
     def from_arrays(self, arrays: dict[str, Array], classes: NDArray[Any]) -> None:
         """Take over what `to_arrays` gave; refuse what does not fit together."""

@@ -462,5 +462,5 @@ def _check_bag_numbers(arrays: dict[str, Any]) -> None:
     """Beyond what the shapes say: no division by zero, no overflow on the way to a score."""
     for name, array in arrays.items():
         largest = _LARGEST_OF_BAGS.get(name, _LARGEST_NUMBER)
-        least = 5e-324 if name == "scale" else 0.0 if name == "width" else -largest
+        least = 5e-324 if name == "scale" else 0.0 if name in ("width", "limit") else -largest
         _check_within(name, array, least, largest)

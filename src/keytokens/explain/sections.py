@@ -54,8 +54,10 @@ def sections(e: Record, brief: bool = False) -> list[Section]:
 
 def strongest(e: Record) -> list[Section]:
     """What speaks for the label and what for its rival, on one scale, the strongest first."""
-    if e.certificate.silent:
-        return _attention(e) if isinstance(e, BagExplanation) else []
+    if isinstance(e, BagExplanation) and e.values is None:
+        return _attention(e)
+    if e.certificate.silent and not isinstance(e, BagExplanation):
+        return []
     label, rival = sides(e)
     found = sorted(totals(e).items(), key=lambda pair: -abs(pair[1]))
     shown, others = found[:STRONGEST], found[STRONGEST:]
@@ -208,18 +210,21 @@ def _ranges(e: Record) -> list[Section]:
 def _notes(e: Record) -> Section:
     """What the numbers mean, and what is not covered."""
     title, c, bag = "What the numbers mean", e.certificate, isinstance(e, BagExplanation)
-    if isinstance(e, BagExplanation) and not e.formal:
+    if isinstance(e, BagExplanation) and e.values is None:
         return Section(
             title, ("Attention is how much of an instance enters the pooled numbers, not what it does to the score.",)
         )
     says = ["Tokens are words, or runs of neighbouring words, that the model knows."]
     if bag:
         says = ["Instances are the vectors of the bag, numbered from 0."]
-    if c.silent:
+    if c.silent and not bag:
         return Section(title, tuple(says))
     one = "An instance" if bag else "A token"
     says += [
-        "A contribution is attention times value; the bars show the difference of two classes.",
+        "A contribution is attention times value; the bars show the difference of two classes."
+        if not isinstance(e, BagExplanation) or e.beside is None
+        else "A contribution is attention times value, a share of the mean of each coordinate, and all of each maximum "
+        "that the instance holds; the bars show the difference of two classes.",
         f"{one} can speak for the label and still lower its probability: the others weigh more without it.",
         "Deleting an instance leaves its vector out: nothing is said of single coordinates, and an encoder that made "
         "the vectors is not asked again."

@@ -14,7 +14,7 @@ from .reading import read_table
 from .table import labels_of, texts_of
 
 FOLDER = "KEYTOKENS_DATA"  # the variable that names the folder
-FILES = {"yelp_reviews": "yelp_reviews_train.parquet", "yelp_sentences": "yelp_sentences_train.parquet"}
+FILES = {name: f"{name}_train.parquet" for name in ("yelp_reviews", "yelp_sentences", "ag_news")}
 
 
 def imdb_reviews() -> tuple[list[str], list[str]]:
@@ -34,10 +34,16 @@ def imdb_reviews() -> tuple[list[str], list[str]]:
 def two_classes(name: str) -> tuple[list[str], list[int]]:
     """Texts with labels -1 and +1: "imdb", or a set of the folder that KEYTOKENS_DATA names."""
     if name == "imdb":
-        texts, labels = imdb_reviews()
-        return texts, [1 if label == "positive" else -1 for label in labels]
+        texts, names = imdb_reviews()
+        return texts, [1 if name == "positive" else -1 for name in names]
+    texts, labels = from_folder(name)
+    return texts, [1 if label else -1 for label in labels]
+
+
+def from_folder(name: str) -> tuple[list[str], list[int]]:
+    """Texts with class numbers: a set of the folder that KEYTOKENS_DATA names."""
     folder = os.environ.get(FOLDER)
     if not folder:
         raise DataError(f"{name}: the texts do not come with keytokens. Set {FOLDER} to the folder of {FILES[name]}.")
     table = read_table(str(Path(folder) / FILES[name]))
-    return texts_of(table, "text"), [1 if int(label) else -1 for label in labels_of(table, "label")]
+    return texts_of(table, "text"), [int(label) for label in labels_of(table, "label")]

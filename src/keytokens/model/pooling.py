@@ -57,6 +57,42 @@ class Weights:
     def linear(self) -> bool:
         return not len(self.U)
 
+    def scaled(self, factor: float, added: Array) -> Weights:
+        """So that the scores are `factor` times what they were, and `added` (m,) more."""
+        if self.linear:
+            return Weights(self.q, factor * self.V, factor * self.e + added, self.U, self.c)
+        return Weights(self.q, self.V, self.e, factor * self.U, factor * self.c + added)
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What mean and maximum of each scaled feature z (d,) over a bag add to the scores; no columns: nothing.
+
+    mean(z)'A + max(z)'M. An instance adds z'A / T, and M_j z_j for each feature j that is largest in it, the first one.
+    """
+
+    A: Array  # (m, d)
+    M: Array  # (m, d)
+
+    def __bool__(self) -> bool:
+        return bool(self.A.shape[1])
+
+    @staticmethod
+    def pool(bags: Bags) -> Array:
+        """(n, 2d) mean and maximum of the features of each bag."""
+        starts = bags.starts[:-1]
+        return np.hstack([bags.sum(bags.rows) / bags.sizes[:, None], np.maximum.reduceat(bags.rows, starts, axis=0)])
+
+    def scores(self, bags: Bags) -> Array:
+        """(m, n)"""
+        return np.hstack([self.A, self.M]) @ self.pool(bags).T
+
+    def parts(self, Z: Array) -> Array:
+        """(T, m) what each instance of one bag adds."""
+        parts = Z @ self.A.T / len(Z)
+        np.add.at(parts, Z.argmax(axis=0), (self.M * Z.max(axis=0)).T)
+        return parts
+
 
 class Pooled(NamedTuple):
     """What a forward pass leaves behind."""

@@ -82,6 +82,10 @@ class Bags:
         """Other vectors for the same tokens."""
         return Bags(rows, self.starts)
 
+    def some(self, chosen: Index) -> Bags:
+        """These bags alone."""
+        return Bags(np.concatenate([self[i] for i in chosen]), np.append(0, np.cumsum(self.sizes[chosen])))
+
     def max(self, x: Vector) -> Vector:
         """(n,) the largest entry of each bag."""
         return np.maximum.reduceat(x, self.starts[:-1])

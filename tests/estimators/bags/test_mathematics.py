@@ -44,7 +44,7 @@ def test_forward_is_the_formula_bag_by_bag():
 def test_feature_map_is_centred_and_of_length_one(kind):
     rng = np.random.RandomState(0)
     rows = rng.standard_normal((50, 3)) * [1, 1e-3, 1e5] + 7
-    phi, features = FeatureMap.learn(rows, np.ones(50), kind, True, 20, 1.0, rng)
+    phi, features = FeatureMap.learn(Bags.of([rows]), np.ones(50), kind, True, 20, 1.0, rng)
     np.testing.assert_allclose(phi(rows), features, atol=1e-7)
     np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-9)
     assert (features**2).sum(axis=1).mean() == pytest.approx(1)
@@ -53,7 +53,7 @@ def test_feature_map_is_centred_and_of_length_one(kind):
 def test_rbf_features_have_the_kernel_as_product():
     rng = np.random.RandomState(0)
     rows = rng.standard_normal((30, 2))
-    phi, _ = FeatureMap.learn(rows, np.ones(30), "rbf", False, 100, 1.5, rng)
+    phi, _ = FeatureMap.learn(Bags.of([rows]), np.ones(30), "rbf", False, 100, 1.5, rng)
     raw = phi(rows) + phi.centre
     K = np.exp(-1.5 / 2 * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
     np.testing.assert_allclose((raw @ raw.T) / (raw[0] @ raw[0]), K, atol=1e-5)

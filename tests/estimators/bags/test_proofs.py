@@ -39,7 +39,8 @@ def check_sets(e, exact):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_sets_of_a_fitted_model_against_brute_force(seed, classes):
     bags, y = planted(40, seed=seed, classes=classes)
-    clf = kt.BagClassifier(random_state=0, features="linear" if seed % 2 else "rbf").fit(bags, y)
+    features = "linear" if seed % 2 else "rbf"
+    clf = kt.BagClassifier(random_state=0, features=features, pooling="attention").fit(bags, y)
     for bag in bags[:6]:
         e = clf.explain(bag)
         check_sets(e, exact=classes == 2)

@@ -1,12 +1,14 @@
 """The figures of real texts, and what the command does without texts."""
 
 import json
+import os
 
 import pytest
 
 from keytokens.app.cli.app import run
-from keytokens.lab.figures import figures
+from keytokens.lab.figures import figures, several_classes
 
+from ...conftest import skip_or_fail
 from .made import made
 
 
@@ -28,6 +30,19 @@ def test_attention_sharpens(imdb):
     assert training["soft_share"].min() < 0.9
     assert training["norm"][0] == 0
     assert training["norm"][-1] > training["norm"][5] > 0
+
+
+def test_four_classes():
+    """Each arm on its own; and the words that win most documents of a class are words of that class."""
+    if "KEYTOKENS_DATA" not in os.environ:
+        skip_or_fail("KEYTOKENS_DATA is not set: real data sets are not at hand")
+    done = made("classes")
+    assert [check.name for check in done.checks if not check.passed] == []
+    chosen, tokens = done.tables["selected"], done.tables["tokens"]
+    own = dict(zip(tokens["token"].tolist(), tokens["cls"].tolist(), strict=True))
+    for k, name in enumerate(several_classes.NAMES):
+        words = chosen["word"][chosen["cls"] == name][:3].tolist()
+        assert {own.get(word, k) for word in words} == {k}
 
 
 def test_texts_that_are_not_at_hand(monkeypatch, tmp_path, capsys):

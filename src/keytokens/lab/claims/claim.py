@@ -276,6 +276,7 @@ FAMILIES = (
     "embeddings.one_step",
     "embeddings.flows",
     "embeddings.barriers",
+    "embeddings.classes",
     "predictions",
     "matrices.mirrors",
 )

@@ -34,6 +34,7 @@ FAMILIES = (  # modules, in the order of the page
     "mirrors",
     "embeddings",
     "real_texts",
+    "several_classes",
 )
 
 
