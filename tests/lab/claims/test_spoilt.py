@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keytokens.lab.claims.embeddings import barriers, classes, flows, one_step
+from keytokens.lab.claims.embeddings import barriers, flows, one_step
 from keytokens.lab.claims.embeddings.data import Documents
 from keytokens.lab.claims.embeddings.stages import Run, Step
 from keytokens.lab.claims.matrices import margins, mirrors, training
