@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keytokens.lab.claims.embeddings import barriers, flows, one_step
+from keytokens.lab.claims.embeddings import barriers, classes, flows, one_step
 from keytokens.lab.claims.embeddings.data import Documents
 from keytokens.lab.claims.embeddings.stages import Run, Step
 from keytokens.lab.claims.matrices import margins, mirrors, training
@@ -95,6 +95,11 @@ def by_mean_length(f):
     return plain
 
 
+def without_the_mean(f):
+    """How often a token occurs under a class, its share 1/K not taken off."""
+    return lambda data: f(data) + data.shares.mean(axis=0)[:, None] / data.K
+
+
 def untied(f):
     """Token 0 wins wherever it occurs."""
 
@@ -159,6 +164,19 @@ SPOILT = [  # claim, instances, where the function is, its name, the change
     ("te.barrier", None, barriers, "barrier", times(1.01)),
     ("te.one-step-bound", None, Step, "error_bound", times(0.5)),
     ("te.gradient", None, one_step, "embedding_gradient", wrong_sign_along_p),
+    ("te.multiclass-step", None, classes, "class_frequencies", without_the_mean),
+    ("te.multiclass-step", None, classes, "_step_bound", times(0.9)),
+    ("te.multiclass-divergence", 6, classes, "_log_least_pull", lambda f: lambda *at: f(*at) + 0.1),
+    (
+        "te.multiclass-divergence",
+        6,
+        classes,
+        "_token_pull",
+        lambda f: lambda *at: Scaled(-f(*at).array, f(*at).log_scale),
+    ),
+    ("te.multiclass-selection", 6, classes, "barrier", times(0.9)),
+    ("te.multiclass-selection", 6, classes.Ideal, "needed", times(0.9)),
+    ("te.multiclass-pair", 3, classes, "_best_share", times(1.1)),
 ]
 
 
