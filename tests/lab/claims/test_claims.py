@@ -103,6 +103,13 @@ def test_instances_do_not_depend_on_each_other():
     assert few == more[:2]
 
 
+def test_another_seed_draws_other_instances():
+    (flip,) = claims(["kt.flip"])
+    plain, other = (next(flip.instances(1, base)) for base in (0, 1))
+    assert not np.array_equal(plain.weights, other.weights) or not np.array_equal(plain.values, other.values)
+    assert verify(["kt.flip"], seeds=20, seed=1).holds
+
+
 def test_verify_a_family_and_its_record():
     found = verify("kt.", seeds=2)
     assert [verdict.id for verdict in found] == [id for id in REQUIRED if id.startswith("kt.")]

@@ -19,6 +19,7 @@ def verify(
         list[str] | None, typer.Argument(help="Ids of claims, or families as in mm.; all by default.")
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Random instances per claim.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Draw other random instances: 0, 1, 2, ...")] = 0,
     html: Annotated[Path | None, typer.Option("--html", help="Write the verdicts as a page, too.")] = None,
     json: JsonOption = False,
 ) -> None:
@@ -34,7 +35,7 @@ def verify(
             else:
                 bar.set_description(verdict.id)
 
-        found = verify_claims(claim or (), seeds, tick)
+        found = verify_claims(claim or (), seeds, tick, seed)
     if html is not None:
         write_whole(html, verdicts_page(found).encode("utf-8"))
     if json:

@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ...base.checks import check_number
 from ...base.errors import refusal
 from ...explain.html import FAIL, escaped, plain_page, table
 
@@ -78,13 +79,16 @@ class Claim(Generic[I]):
         """How many instances there are: the known ones, and so many random ones."""
         return len(self.known) + (0 if self.draw is None else self.seeds if seeds is None else seeds)
 
-    def instances(self, seeds: int | None = None) -> Iterator[I]:
-        """The known instances, then the random ones; instance k is the same whatever was drawn before it."""
+    def instances(self, seeds: int | None = None, base: int = 0) -> Iterator[I]:
+        """The known instances, then the random ones; instance k is the same whatever was drawn before it.
+
+        Another `base` draws other random instances.
+        """
         for make in self.known:
             yield make()
         if self.draw is not None:
             for seed in range(self.seeds if seeds is None else seeds):
-                yield self.draw(np.random.default_rng([zlib.crc32(self.id.encode()), seed]))
+                yield self.draw(np.random.default_rng([zlib.crc32(self.id.encode()), seed, base]))
 
 
 REGISTRY: list[Claim[Any]] = []
@@ -170,12 +174,14 @@ class Verdict:
         }
 
 
-def judge(claim: Claim[Any], seeds: int | None = None, tick: Callable[[], None] = lambda: None) -> Verdict:
+def judge(
+    claim: Claim[Any], seeds: int | None = None, base: int = 0, tick: Callable[[], None] = lambda: None
+) -> Verdict:
     """Run a claim on its instances; `tick` is called after each of them."""
     begin = time.perf_counter()
     tried = met = undecided = 0
     worst = observed = -math.inf
-    for instance in claim.instances(seeds):
+    for instance in claim.instances(seeds, base):
         tried += 1
         standing = _standing(claim, instance)
         if standing is not False:
@@ -321,11 +327,15 @@ def _line(v: Verdict) -> str:
 
 
 def verify(
-    ids: Sequence[str] = (), seeds: int | None = None, tick: Callable[[Verdict | None], None] = lambda verdict: None
+    ids: Sequence[str] = (),
+    seeds: int | None = None,
+    tick: Callable[[Verdict | None], None] = lambda verdict: None,
+    seed: int = 0,
 ) -> Verdicts:
     """Judge claims, all of them by default, on `seeds` random instances each (by default as many as each asks for).
 
-    `tick` is called with None after each instance and with the verdict after each claim.
+    Another `seed` draws other instances. `tick` is called with None after each instance and with the verdict after each
+    claim.
 
     >>> verify("kt.flip", seeds=20).summary
     '1 of 1 claims hold; 20 of 20 instances count'
@@ -334,9 +344,10 @@ def verify(
         ids = [ids]
     if seeds is not None and seeds < 1:
         raise refusal("verify", "seeds", "be at least 1", str(seeds))
+    check_number("verify", "seed", seed, 0, whole=True)
     rows = []
     for claim in claims(ids):
-        rows.append(judge(claim, seeds, lambda: tick(None)))
+        rows.append(judge(claim, seeds, seed, lambda: tick(None)))
         tick(rows[-1])
     return Verdicts(rows)
 
