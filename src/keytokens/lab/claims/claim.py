@@ -3,7 +3,8 @@
 A claim is run on instances: known ones, and random ones by seed. Its hypotheses are tested on the instance first; only
 where all of them hold does the conclusion count. The conclusion is one number, the *excess*, which must not exceed the
 tolerance. A counter-instance drops one hypothesis, and there the conclusion must really fail: so the hypothesis is
-needed, and the check is able to fail.
+needed, and the check is able to fail. The excess also takes a factor `by`: it strengthens the constant of the
+statement, and with a constant 10 % stronger than stated the conclusion must fail on some instance that counts.
 
 `claim` makes one of the function that computes the excess; `verify` runs claims by their ids into a table of verdicts.
 """
@@ -26,7 +27,8 @@ from ...explain.html import FAIL, escaped, plain_page, table
 
 I = TypeVar("I")  # noqa: E741  # an instance
 
-ENOUGH = 20  # instances that meet the hypotheses of a claim about random instances
+ENOUGH = 20  # instances that meet the hypotheses of a claim
+STRONGER = 1.1  # a constant so much stronger than stated must be noticed
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class Claim(Generic[I]):
     id: str
     says: str  # in our own words
     source: str  # the paper and the place, or "keytokens" for what is derived here
-    excess: Callable[[I], float]
+    excess: Callable[..., float]  # of an instance, and of a factor `by` that makes the constant stronger
     tolerance: float
+    constant: str = ""  # what `by` multiplies, in words
     hypotheses: tuple[Hypothesis[I], ...] = ()
     draw: Callable[[np.random.Generator], I] | None = None  # a random instance
     seeds: int = 25  # random instances, if not told otherwise
@@ -89,6 +92,16 @@ class Claim(Generic[I]):
         if self.draw is not None:
             for seed in range(self.seeds if seeds is None else seeds):
                 yield self.draw(np.random.default_rng([zlib.crc32(self.id.encode()), seed, base]))
+
+    def breaks(self, instance: I, by: float = STRONGER) -> bool:
+        """Whether the conclusion fails on an instance when its constant is so much stronger than stated."""
+        return _number(self.excess(instance, by=by)) > self.tolerance
+
+    @property
+    def lacks(self) -> list[str]:
+        """What a claim must have to be one, and this one has not."""
+        counter = [] if self.counters else ["no counter-instance shows that it can fail"]
+        return counter + ([] if self.constant else ["no constant is named that could be stronger"])
 
 
 REGISTRY: list[Claim[Any]] = []
@@ -144,6 +157,7 @@ class Verdict:
     tolerance: float
     seconds: float
     failures: tuple[str, ...] = field(default=())  # why it does not hold, a sentence each
+    breaks_at: int = 0  # the instance, of those that count, on which a constant 10 % stronger first fails; 0 for none
 
     @property
     def holds(self) -> bool:
@@ -166,6 +180,7 @@ class Verdict:
             "instances": self.instances,
             "hypotheses_met": self.hypotheses_met,
             "undecided": self.undecided,
+            "breaks_at": self.breaks_at,
             "worst_excess": self.worst_excess if math.isfinite(self.worst_excess) else None,
             "tolerance": self.tolerance,
             "holds": self.holds,
@@ -179,7 +194,7 @@ def judge(
 ) -> Verdict:
     """Run a claim on its instances; `tick` is called after each of them."""
     begin = time.perf_counter()
-    tried = met = undecided = 0
+    tried = met = undecided = breaks_at = 0
     worst = observed = -math.inf
     for instance in claim.instances(seeds, base):
         tried += 1
@@ -189,11 +204,14 @@ def judge(
             met, undecided = met + (standing is True), undecided + (standing is None)
             worst = max(worst, excess) if standing else worst
             observed = observed if standing else max(observed, excess)
+        if standing and claim.constant and not breaks_at and claim.breaks(instance):
+            breaks_at = met
         tick()
     failures = [
         *_too_few(claim, seeds, tried, met, undecided),
         *([f"the excess {worst:.3g} is above {claim.tolerance:.3g}"] if worst > claim.tolerance else []),
         *([f"observed an excess of {observed:.3g}"] if observed > claim.tolerance else []),
+        *(["nothing notices a constant 10 % stronger"] if claim.constant and met >= ENOUGH and not breaks_at else []),
         *(complaint for counter in claim.counters if (complaint := _complaint(claim, counter))),
     ]
     return Verdict(
@@ -207,6 +225,7 @@ def judge(
         claim.tolerance,
         time.perf_counter() - begin,
         tuple(failures),
+        breaks_at,
     )
 
 
