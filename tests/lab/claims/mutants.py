@@ -158,7 +158,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "keytokens.lab.problems.geometry": (
         ("conjugate", "mirror", "norm", "dual", "bregman", "_divergence_of_one"),
-        ("fu.bregman", "fu.lq-svm", "fu.mirror-step"),
+        ("fu.lq-svm", "fu.mirror-step", "fu.mirror-direction"),
     ),
     "keytokens.lab.problems.logits": (("cross_logits", "pulled_matrix"), ("fu.mirror-step",)),
     "keytokens.lab.descent.steps": (("MirrorDescent.step",), ("fu.mirror-step", "fu.mirror-joint")),

@@ -32,7 +32,7 @@ from ..claim import Counter, Hypothesis, claim
 from ..instances import as_one_long_p, cross_spheres, linear_start, on_sphere
 from ..max_margin.assumptions import Local, is_clear, leaning
 from ..max_margin.cones import unsettled
-from .margins import OURS, PAPER, Wanted, rank_of
+from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
 
 # Training: W and (K, Q) ----------------------------------------------------------------------------------------------
 
@@ -95,11 +95,15 @@ def _draw_trained(rng: np.random.Generator, two: bool | None = None, width: int 
 
 
 def _narrow() -> Trained:
-    """One column where the nuclear solution of what it selects has rank two."""
+    """One column, where the nuclear solution of the best tokens has rank two; three inputs of two tokens."""
     rng = np.random.default_rng(0)
     while True:
-        x = _draw_trained(rng, two=True, width=1)
-        if not ENOUGH_COLUMNS.holds(x):
+        problem, start = cross_spheres(rng, 3, 2, 2), tuple(3 * rng.normal(size=(2, 2, 1)))
+        best = best_tokens(problem)
+        if best.nuclear is None or best.nuclear.rank.relative < 2:
+            continue
+        x = Trained(problem, start, "nuclear")
+        if all(hypothesis.holds(x) for hypothesis in (ARRIVED, LOCALLY, DISTINCT)) and not ENOUGH_COLUMNS.holds(x):
             return x
 
 
