@@ -22,7 +22,6 @@ from ..instances import (
     central_differences,
     cross_spheres,
     joint,
-    on_sphere,
     two_inputs,
 )
 from ..max_margin.assumptions import is_clear, is_separable, leaning
@@ -287,8 +286,8 @@ class JointRun:
 
     @cached_property
     def end(self) -> DescentState:
-        pace = Normalised(lambda t: 0.1 if t < 100 else min(20.0, 0.1 * 1.02 ** (t - 100)) * 0.97 ** max(0, t - 600))
-        return run(MirrorDescent(self.problem, pace, q=self.q), self.start, 700).state
+        pace = Normalised(lambda t: 0.1 if t < 100 else min(20.0, 0.1 * 1.03 ** (t - 100)) * 0.96 ** max(0, t - 360))
+        return run(MirrorDescent(self.problem, pace, q=self.q), self.start, 440).state
 
     @cached_property
     def selection(self) -> Index:
@@ -309,8 +308,11 @@ def _two(q: float, *selection: int) -> JointRun:
 
 
 def _draw_joint(rng: np.random.Generator) -> JointRun:
+    """Tokens Y_i x_it of the two inputs about 100 degrees apart, so that both support the head."""
     while True:
-        x = Bags.of(on_sphere(rng, 2, 3, 2) * rng.uniform(1, 2, (2, 3, 1)))
+        angle = rng.uniform(0, 2 * np.pi) + np.array([[0.0], [1.75]]) + 0.3 * rng.normal(size=(2, 3))
+        length = np.array([[1.0], [-1.0]]) * rng.uniform(0.3, 2, (2, 3))
+        x = Bags.of(np.stack([length * np.cos(angle), length * np.sin(angle)], axis=2))
         problem = Problem.cross_joint(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
         one = JointRun(problem, float(rng.choice([1.75, 2.0, 3.0])), (np.zeros(2), np.zeros((2, 2))))
         if all(hypothesis.holds(one) for hypothesis in (SUPPORT, DECIDED)) and is_clear(one.target.attention):
@@ -328,7 +330,7 @@ def _decided(x: JointRun) -> bool:
     scores = x.problem.labels.repeat(x.problem.values.sizes) * (x.problem.values.rows @ x.target.head.p)
     best = scores[x.problem.values.chosen(x.selection)]
     behind = np.delete(best.repeat(x.problem.values.sizes) - scores, x.problem.values.chosen(x.selection))
-    return log_attention_gap(x.end.reading) < np.log(1e-6) and behind.min() > 0.2
+    return log_attention_gap(x.end.reading) < np.log(1e-6) and behind.min() > 0.1
 
 
 def _slack_label() -> JointRun:

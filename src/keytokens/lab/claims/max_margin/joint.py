@@ -316,12 +316,12 @@ def _established(one: JointLimit) -> bool | None:
     return True if one.nu > 1e-6 * one.margin else None
 
 
-SMALL, LARGE, PROVED = 30.0, 1e5, 1e14  # radii R, in units of |p_mm|
+SMALL, LARGE, PROVED = 30.0, 1e5, 1e14  # least attention margins at the limit, radii R in their units
 
 
 def _ends_at(one: JointLimit, target: Vector) -> float:
     """Found (v, p) no further than is proved of every minimum, found and proved ones near their limits far out."""
-    size = one.strict.norm
+    size = 1 / float(one.attention_margins(one.attention.p).min())
     beyond, away = [], 2.0
     for R in (SMALL * size, LARGE * size):
         v, p = one.settled(R)
