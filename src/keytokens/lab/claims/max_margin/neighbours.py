@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,18 +41,23 @@ def unit(x: Vector) -> Vector:
     return np.asarray(x / np.linalg.norm(x), np.float64)
 
 
-def beyond(begin: float) -> list[float]:
+def beyond(begin: float) -> tuple[float, ...]:
     """Radii at which "from this radius on" is tried."""
-    return [begin, 3 * begin, 10 * begin]
+    return begin, 3 * begin, 10 * begin
 
 
-def thin(wanted: float, sign: float = -1.0) -> Problem:
-    """One input with rows (3, 1) and (2, 4) behind the selected token 0; scores sign * 1e-30 and `wanted` beside 0.
+def lower(one: Callable[[float], Scaled], other: Callable[[float], Scaled], begin: float) -> float:
+    """one(R) - other(R) beside the larger, the largest from a radius on: below 0 where the one is lower all the way."""
+    return max(compared(one(R), other(R)) for R in beyond(begin))
+
+
+def thin(near: float) -> Problem:
+    """One input with rows (3, 1) and (2, 4) behind the selected token, and scores 0, `near` and -1.
 
     Of two that differ so much in score the near one wins from the radius on, and not from nine tenths of it.
     """
     keys = Bags.of([[[0.0, 0.0], [-3.0, -1.0], [-2.0, -4.0]]])
-    return Problem.of(keys, np.array([0.0, sign * 1e-30, wanted]), Correlation())
+    return Problem.of(keys, np.array([0.0, near, -1.0]), Correlation())
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +214,7 @@ def _other_tokens() -> TwoDirections:
 
 
 def _thin_pair() -> TwoDirections:
-    return TwoDirections(thin(-1.0), np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
+    return TwoDirections(thin(-1e-30), np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
 
 
 _SAME_TOKENS = Hypothesis[TwoDirections](
@@ -239,7 +245,7 @@ def _good_neighbours(rng: np.random.Generator) -> View:
 
 
 def _thin_view() -> View:
-    return View(thin(-1.0, sign=1.0), np.array([0.0, 1.0]))
+    return View(thin(1e-30), np.array([0.0, 1.0]))
 
 
 _ALL_HIGHER = Hypothesis[View](
@@ -302,9 +308,9 @@ def _lower_loss(pair: TwoDirections, by: float = 1.0) -> float:
     first, second = pair.views
     lead = abs(first.margin - second.margin)
     begin = second.radius(min(second.step, lead)) / by
-    sign = -1 if pair.higher else 1
-    at = ((first.change(R * pair.p), second.problem.read((R * pair.q,)).excess(first.chosen)) for R in beyond(begin))
-    return max(sign * compared(a, b) for a, b in at)
+    of_q = View(pair.problem, pair.q, first.chosen)
+    along = (lambda R: first.change(R * pair.p), lambda R: of_q.change(R * pair.q))
+    return lower(*(along[::-1] if pair.higher else along), begin)
 
 
 @claim(
@@ -331,7 +337,7 @@ def _finite_minimum(view: View, by: float = 1.0) -> float:
     """E(R p) < 0 from the radius on; and far out in the cone nothing is as low as at that radius."""
     begin = (view.radius(view.step) if math.isfinite(view.step) else 1.0) / by
     p, zero = view.direction, Scaled(np.zeros(()), 0.0)
-    negative = max(compared(view.change(R * p), zero) for R in beyond(begin))
+    negative = lower(lambda R: view.change(R * p), lambda R: zero, begin)
     depth = view.change(begin * p)
     # at R u with |u - p| <= margin / (2 reach) all margins are at least x = R margin / 2, so |E| <= everything exp(-x)
     wide, half = view.margin / (2 * view.reach), view.margin / 2
@@ -490,7 +496,7 @@ def _tied_neighbour() -> ConeAround:
 def _thin_cone() -> ConeAround:
     """Twenty degrees from the max-margin direction (3, 1), which the cone holds."""
     angle = math.atan2(1.0, 3.0) + math.radians(20)
-    return ConeAround(thin(-1.0), np.array([math.cos(angle), math.sin(angle)]), 0.5)
+    return ConeAround(thin(-1e-30), np.array([math.cos(angle), math.sin(angle)]), 0.5)
 
 
 _NOT_OPTIMAL = Hypothesis[ConeAround](
