@@ -24,7 +24,7 @@ from ..instances import (
     joint,
     two_inputs,
 )
-from ..max_margin.assumptions import is_clear, is_separable, leaning
+from ..max_margin.assumptions import is_clear, is_separable, leaning, settling_power
 from ..rates import log_attention_gap
 
 MIRROR = "Optimizing Attention with Mirror Descent (arXiv:2410.14581), abstract"
@@ -196,7 +196,7 @@ def _locally_optimal(x: MirrorRun) -> bool:
     found = x.solution(x.q)
     starts, scores = x.problem.values.starts, x.problem.scores
     gaps = [scores[x.end.reading.selected[i]] - scores[starts[i] + t] for i, t in found.support_tokens]
-    return min(gaps) > 0.05 and is_clear(found) and found.norm < 4
+    return min(gaps) > 0.05 and is_clear(found) and settling_power(found, x.q) > 0.05 and found.norm < 4
 
 
 def settled_divergence(q: float, margin: float, travel: float) -> float:
@@ -214,7 +214,9 @@ def settled_divergence(q: float, margin: float, travel: float) -> float:
 
 OWN_NORM = Hypothesis[MirrorRun]("the max-margin problem has the norm of the descent", lambda x: x.measured == x.q)
 ON_ONE_TOKEN = Hypothesis[MirrorRun]("attention ends on one token of each input", _saturated)
-LOCALLY = Hypothesis[MirrorRun]("the selected tokens have better scores than those on the margin", _locally_optimal)
+LOCALLY = Hypothesis[MirrorRun](
+    "the selected tokens have clearly better scores than those on the margin, and logits settle soon", _locally_optimal
+)
 
 
 @claim(
@@ -315,7 +317,8 @@ def _draw_joint(rng: np.random.Generator) -> JointRun:
         x = Bags.of(np.stack([length * np.cos(angle), length * np.sin(angle)], axis=2))
         problem = Problem.cross_joint(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
         one = JointRun(problem, float(rng.choice([1.75, 2.0, 3.0])), (np.zeros(2), np.zeros((2, 2))))
-        if all(hypothesis.holds(one) for hypothesis in (SUPPORT, DECIDED)) and is_clear(one.target.attention):
+        met = all(hypothesis.holds(one) for hypothesis in (SUPPORT, DECIDED))
+        if met and settling_power(one.target.attention, one.q) > 0.05:
             return one
 
 

@@ -27,10 +27,10 @@ from ...problems.losses import Logistic
 from ...problems.problem import Problem
 from ...svm.matrix import MultiToken, attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from ...svm.nuclear import solve_nuclear
-from ...svm.solution import NotSolved, Solution
+from ...svm.solution import NotSolved
 from ..claim import Counter, Hypothesis, claim
 from ..instances import as_one_long_p, cross_spheres, linear_start, on_sphere
-from ..max_margin.assumptions import Local, is_clear, leaning
+from ..max_margin.assumptions import Local, is_clear, leaning, settling_power
 from ..max_margin.cones import unsettled
 from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
 
@@ -232,19 +232,6 @@ def _draw_sharing(rng: np.random.Generator) -> Sharing:
                 return drawn
         except (NotSeparable, NotSolved):
             continue
-
-
-def settling_power(found: Solution) -> float:
-    """kappa: tight logits come to their law like t^-kappa under gradient flow.
-
-    With W = tau W_dir + x and exp(-tau) like 1/t, dx/dtau = -sum_j lam_j d_j a_j for d_j = a_j'x, a_j without its part
-    along the ties: so d falls by the least eigenvalue of A A'diag(lam), whose largest is 1.
-    """
-    on = np.flatnonzero(found.lam > 0)
-    ties = found.problem.ties
-    A = found.problem.rows(on)
-    A = A - A @ np.linalg.pinv(ties) @ ties if len(ties) else A
-    return float(np.linalg.eigvals(A @ A.T * found.lam[on]).real.min())
 
 
 def _even() -> Sharing:

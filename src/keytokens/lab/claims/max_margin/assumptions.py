@@ -126,6 +126,19 @@ def is_clear(solution: Solution) -> bool:
     return bool(((solution.lam > 0.05 * solution.lam.max()) | (solution.slack > 0.3)).all())
 
 
+def settling_power(found: Solution, q: float = 2.0) -> float:
+    """kappa: tight logits come to their law like exp(-kappa t), t the least margin; by the flow like time^-kappa.
+
+    With W = t W_mm + x, dx/dt = -H^-1 sum_j lam_j d_j a_j for d_j = a_j'x, a_j without its part along the ties and H
+    the second derivative of |W|_q^q / q: d falls by the least eigenvalue of M = A H^-1 A'diag(lam), beside M 1 = c 1.
+    """
+    on, ties = np.flatnonzero(found.lam > 1e-9 * found.lam.max()), found.problem.ties
+    A, size = found.problem.rows(on), np.abs(found.p)
+    A = A - A @ np.linalg.pinv(ties) @ ties if len(ties) else A
+    M = A @ (np.maximum(size, 1e-6 * size.max()) ** (2 - q) * A).T * found.lam[on]
+    return float(np.linalg.eigvals(M).real.min() / M.sum(axis=1).mean())
+
+
 def step_limit(problem: Problem) -> float:
     """1/L, L the smoothness of the loss in p from keys and scores."""
     bounds = slopes(problem)

@@ -25,7 +25,7 @@ from ..instances import (
     two_limits,
     two_scores,
 )
-from .assumptions import LOSSES, Local, best_solution, draw_equal_scores, draw_local, is_clear, near
+from .assumptions import LOSSES, Local, best_solution, draw_equal_scores, draw_local, is_clear, near, settling_power
 from .lemmas import EQUAL, FALLS, FEASIBLE, LOCAL, PAPER
 
 # Where p stands beside the ray: Fig 5 and all others -----------------------------------------------------------------
@@ -60,7 +60,7 @@ def unsettled(solution: Solution, log_weights: Vector, p: Vector) -> float:
 def _draw_settling(rng: np.random.Generator) -> Settling:
     while True:
         local = draw_local(rng, *rng.integers([1, 2, 3], [4, 4, 6]).tolist())
-        if is_clear(local.optimum.solution):
+        if is_clear(local.optimum.solution) and settling_power(local.optimum.solution) > 0.1:
             start = near(rng, local.direction, local.cone.mu * rng.random(), local.descent_radius)
             return Settling(local.problem, local.selection, start)
 
