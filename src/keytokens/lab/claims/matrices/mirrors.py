@@ -152,12 +152,12 @@ def _duality(x: LqProblem, by: float = 1.0) -> float:
 # Where mirror descent goes -------------------------------------------------------------------------------------------
 
 
-STEPS, SHRINK = 520, 0.96
+STEPS, WIDTH = 520, 0.03
 
 
 def _pace(t: int) -> float:
     """Steps that grow by 3% until t = 340, then shrink, so that they end without going to and fro."""
-    return float(0.1 * 1.03 ** min(t, 340) * SHRINK ** max(0, t - 340))
+    return float(0.1 * (1 + WIDTH) ** min(t, 340) * 0.96 ** max(0, t - 340))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,19 +196,19 @@ def _locally_optimal(x: MirrorRun) -> bool:
     found = x.solution(x.q)
     starts, scores = x.problem.values.starts, x.problem.scores
     gaps = [scores[x.end.reading.selected[i]] - scores[starts[i] + t] for i, t in found.support_tokens]
-    return min(gaps) > 0.05 and is_clear(found) and settling_power(found, x.q) > 0.05 and found.norm < 4
+    return min(gaps) > 0.05 and is_clear(found) and settling_power(found, x.q) > 0.1 and found.norm < 4
 
 
-def settled_divergence(q: float, margin: float, travel: float) -> float:
-    """What a run may be off when its logits have a least margin, and further steps would move its mirror by a share.
+def settled_divergence(q: float, margin: float, width: float = WIDTH) -> float:
+    """What a run may be off when its logits have a least margin, with steps of at most a share of the mirror.
 
     The mirror y of W is the sum of the steps. Until the margin was 36, attention 2e-16, other tokens had a say: that
-    part of y is (36/margin)^(q-1) of it, since |y| grows like |W|^(q-1). So y/|y| is off by e, both together. D(a, b)
-    is the divergence of |.|_r^r / r of the mirrors, 1/q + 1/r = 1: at most 2^(2-r)/r e^r for r <= 2, and about
-    (r-1)/2 e^2 for r > 2.
+    part of y is (36/margin)^(q-1) of it, since |y| grows like |W|^(q-1); and y goes to and fro by a step. So y/|y| is
+    off by e, both together. D(a, b) is the divergence of |.|_r^r / r of the mirrors, 1/q + 1/r = 1: at most
+    2^(2-r)/r e^r for r <= 2, and about (r-1)/2 e^2 for r > 2.
     """
     r = q / (q - 1)
-    e = (36 / margin) ** (q - 1) + travel
+    e = (36 / margin) ** (q - 1) + width
     return float(2 ** (2 - r) / r * e**r if r <= 2 else (r - 1) / 2 * e**2)
 
 
@@ -241,9 +241,7 @@ LOCALLY = Hypothesis[MirrorRun](
 def _off_the_direction(x: MirrorRun, by: float = 1.0) -> float:
     """Divergence to the max-margin matrix in the norm that is measured, less what the end of the run allows."""
     W, found = x.end.p.ravel(), x.solution(x.measured, by)
-    left = _pace(STEPS) / (1 - SHRINK)  # the sum of all further steps
-    travel = left / float(np.sum(np.abs(W) ** x.q) ** (1 - 1 / x.q))  # beside |y|_r = |W|_q^(q-1)
-    return divergence(found.p, W, x.q) - settled_divergence(x.q, float(found.problem.times(W).min()), travel)
+    return divergence(found.p, W, x.q) - settled_divergence(x.q, float(found.problem.times(W).min()))
 
 
 # Head and attention --------------------------------------------------------------------------------------------------
@@ -288,7 +286,9 @@ class JointRun:
 
     @cached_property
     def end(self) -> DescentState:
-        pace = Normalised(lambda t: 0.1 if t < 100 else min(20.0, 0.1 * 1.03 ** (t - 100)) * 0.96 ** max(0, t - 360))
+        pace = Normalised(
+            lambda t: 0.1 if t < 100 else min(20.0, 0.1 * (1 + WIDTH) ** (t - 100)) * 0.96 ** max(0, t - 360)
+        )
         return run(MirrorDescent(self.problem, pace, q=self.q), self.start, 440).state
 
     @cached_property
@@ -318,7 +318,7 @@ def _draw_joint(rng: np.random.Generator) -> JointRun:
         problem = Problem.cross_joint(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
         one = JointRun(problem, float(rng.choice([1.75, 2.0, 3.0])), (np.zeros(2), np.zeros((2, 2))))
         met = all(hypothesis.holds(one) for hypothesis in (SUPPORT, DECIDED))
-        if met and settling_power(one.target.attention, one.q) > 0.05:
+        if met and settling_power(one.target.attention, one.q) > 0.1:
             return one
 
 
@@ -369,4 +369,4 @@ def _off_both(x: JointRun, by: float = 1.0) -> float:
     margins = float(x.target.attention.problem.times(W.ravel()).min()), float((x.rows @ v).min())
     lean = replace(x.target, attention=solve_lq(leaning(x.target.attention.problem, by), x.q))
     off = lean.divergences(x.end.blocks)
-    return max(one - settled_divergence(x.q, margin, 0.0) for one, margin in zip(off, margins, strict=True))
+    return max(one - settled_divergence(x.q, margin) for one, margin in zip(off, margins, strict=True))
