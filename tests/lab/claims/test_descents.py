@@ -4,16 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.optimize import brentq
 
 from keytokens.lab.claims.claim import claims
-from keytokens.lab.claims.instances import longest_difference, one_bag
 from keytokens.lab.claims.max_margin import descents
-from keytokens.lab.claims.max_margin.assumptions import best_solution, slopes
-from keytokens.lab.descent import Descent, Normalised, run
 from keytokens.lab.problems.problem import Problem
 from keytokens.lab.problems.scores import scores_of
 from keytokens.model.ragged import Bags
@@ -62,54 +58,24 @@ def test_analytic_losses(loss, analytic):
     assert_allclose(analytic(x + 1e-30j).imag / 1e-30, loss.slope(x))
 
 
-# Theorem 2: the two bounds
+# Lemma 6: the sharp constant
 
 
 @given(seeds)
-@settings(max_examples=20)
-def test_the_bound_on_the_norm(seed):
-    """It solves its equation, and grows like log(steps) / D."""
-    x = descents._draw_global(np.random.default_rng(seed))
-    x = replace(x, start=0 * x.start)
-    solution, keys = best_solution(x.problem), x.problem.keys
-    longest, T = longest_difference(x.problem), keys.sizes.max()
-    scores = x.problem.scores
-    gaps = keys.spread(keys.max(scores)) - scores
-    most = slopes(x.problem).least * gaps[gaps > 0].min() * x.eta / solution.norm
-
-    def spare(R: float, steps: float) -> float:
-        s = 1 / (1 + (T - 1) * np.exp(longest * R))
-        return steps * most * s * (1 - s) - R
-
-    found = [descents.norm_bound(x, solution, steps) for steps in (100, 10**20, 10**40)]
-    exact = [brentq(lambda r, steps=steps: spare(r, steps), 0, 600 / longest) for steps in (100, 1e20)]
-    assert_allclose(found[:2], exact, rtol=1e-9, atol=1e-9)
-    assert found[2] - found[1] == pytest.approx(20 * np.log(10) / longest, rel=0.15)
-
-
-@given(seeds, st.floats(0.01, 3.0))
-@settings(max_examples=20)
-def test_the_bound_on_the_direction_holds_along_normalised_descent(seed, size):
-    """Nothing in it but the lengths of the steps is of gradient descent: here eta (L(0) - L*) bounds 1/2 sum |dp|^2."""
+def test_the_third_moment_is_largest_with_two_tokens(seed):
+    """E max(0, w - Ew), w = (u - Eu)^2 and u between 0 and 1."""
     rng = np.random.default_rng(seed)
-    problem = descents.draw_equal_scores(rng, 1, int(rng.integers(2, 8)), 3)
-    solution, eta, steps = best_solution(problem), 0.02, 300
-    x = descents.GlobalRun(problem, size * rng.normal(size=3), eta, True)
-    bound = descents.direction_bound(x, solution, steps * eta / 2)
-    points = []
-    run(Descent(problem, Normalised(eta)), x.start, steps, lambda state: points.append(state.p))
-    norms = np.linalg.norm(points, axis=1)
-    lost = norms - np.array(points) @ solution.p / solution.norm
-    assert (lost <= bound(norms) + 1e-12).all()
+    for tokens in (2, 3, 4):
+        u, s = np.append(rng.random(tokens), [0.0, 1.0]), rng.dirichlet(np.full(tokens + 2, 0.3))
+        w = (u - s @ u) ** 2
+        assert s @ np.maximum(0, w - s @ w) <= 1 / (6 * np.sqrt(3)) + 1e-15
 
 
-def test_the_bounds_speak_of_the_limit():
-    """In norms that plain descent would need exp(|p|) steps for, the direction is pinned down."""
-    x = descents._global_run(one_bag(0.9), [0.0, -1.5])
-    solution = best_solution(x.problem)
-    bound = descents.direction_bound(x, solution, 0.1)
-    assert bound(1e6) / 1e6 < 2e-5
-    assert bound(1e9) / 1e9 < 1e-7
+def test_the_sharp_constant_is_attained():
+    x = descents._steepest()
+    second = (x.problem.read((x.start + h,)).value for h in (np.array([t, 0.0]) for t in (-1e-3, 0.0, 1e-3)))
+    before, here, after = second
+    assert (before - 2 * here + after) / 1e-6 == pytest.approx(descents.sharp_smoothness(x.problem), rel=1e-4)
 
 
 def test_spoilt_cone(monkeypatch):

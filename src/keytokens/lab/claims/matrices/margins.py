@@ -1,12 +1,13 @@
-"""Attention by a matrix: when W can separate, and what its max-margin matrices look like."""
+"""Attention by a matrix: when W can separate, and what its max-margin matrices look like, each found twice."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize, nnls
 
 from ....model.ragged import Bags, Index, Vector
 from ...problems.problem import Problem
@@ -77,22 +78,22 @@ TOKENS = Hypothesis[Wanted](
 PAIR = [[1.0, 0.0], [0.0, 0.0]]
 
 
-def _opposed() -> Wanted:
-    """Two inputs with one query that want opposite things."""
-    return Wanted(Bags.of([PAIR, PAIR]), np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1]))
-
-
 @claim(
     "fu.feasible",
     says="With independent queries, and differences of tokens that are independent within each input, every selection "
     "can be separated, with all margins equal: so it is, in general position, from d = max(T - 1, n) on.",
     source=OURS,
     tolerance=1e-7,  # rounding of pseudo-inverses of random matrices
+    constant="the margins of the construction",
     hypotheses=(QUERIES, TOKENS),
     draw=_draw_wanted,
     seeds=60,
     counters=(
-        Counter("two inputs with one query that want opposite things", QUERIES.says, _opposed),
+        Counter(
+            "two inputs with one query that want opposite things",
+            QUERIES.says,
+            lambda: Wanted(Bags.of([PAIR, PAIR]), np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1])),
+        ),
         Counter(
             "a token between two others",
             TOKENS.says,
@@ -102,42 +103,55 @@ def _opposed() -> Wanted:
     notes="The abstract says that over-parameterisation makes the problem feasible; the threshold and the construction "
     "are ours.",
 )
-def _feasibility(x: Wanted) -> float:
-    """How far the least and largest margin of the constructed W are from 1; by how much the shortest is longer."""
-    if x.frobenius is None:
-        return np.inf
+def _feasibility(x: Wanted, by: float = 1.0) -> float:
+    """How far the margins of the constructed W are from 1, and by how much the shortest W is longer than it."""
     W = _constructed(x)
-    margins = x.problem.times(W.ravel())
-    return max(float(np.abs(margins - 1).max()), x.frobenius.norm / float(np.linalg.norm(W)) - 1)
+    off = float(np.abs(x.problem.times(W.ravel()) - by).max())
+    # where nothing separates, the best least margin of any W is 0 and not 1
+    return max(off, 1.0 if x.frobenius is None else x.frobenius.norm / float(np.linalg.norm(W)) - 1)
 
 
 # The Frobenius solution ----------------------------------------------------------------------------------------------
 
 
-def _pulls(x: Wanted) -> tuple[Vector, Vector]:
-    """a_i = sum_t lam_it (x_selected - x_t) of the inputs with a multiplier, and their queries: W = sum_i a_i z_i'."""
-    assert x.frobenius is not None
-    bag = x.problem.names[:, 0]
-    inputs = np.unique(bag[x.frobenius.lam > 0])
-    rows = x.problem.inequalities.left
-    return np.stack([x.frobenius.lam[bag == i] @ rows[bag == i] for i in inputs]), x.queries[inputs]
+def _least_distance(A: Vector) -> tuple[Vector, Vector]:
+    """min |p| with A p >= 1, and its multipliers, by non-negative least squares.
+
+    With u >= 0 nearest to (0, 1) under [A, 1]', the residual r gives p = A'u/|r|^2 and the multipliers u/|r|^2.
+    """
+    both = np.column_stack([A, np.ones(len(A))]).T
+    u, _ = nnls(both, np.eye(len(both))[-1])
+    lam = u / float(np.sum((both @ u - np.eye(len(both))[-1]) ** 2))
+    return A.T @ lam, lam
 
 
-SEPARABLE = Hypothesis[Wanted]("the selection can be separated", lambda x: x.frobenius is not None)
-OPPOSED = Counter("two inputs with one query that want opposite things", SEPARABLE.says, _opposed)
 FULL = Hypothesis[Wanted](
     "the queries of the inputs with a multiplier are independent, and so are their pulls",
-    lambda x: x.frobenius is None or all(rank_of(part) == len(part) for part in _pulls(x)),
+    lambda x: all(rank_of(part) == len(part) for part in _pulls(x)[1:]),
 )
+
+
+def _pulls(x: Wanted) -> tuple[Vector, Vector, Vector]:
+    """W, then of the inputs with a multiplier a_i = sum_t lam_it (x_selected - x_t) and z_i: all by the second road."""
+    A = x.problem.rows(np.arange(len(x.problem)))
+    p, lam = _least_distance(A)
+    lam = np.where(lam > 1e-9 * lam.max(), lam, 0.0)
+    inputs = np.repeat(np.arange(len(x.values)), x.values.sizes - 1)
+    differences = np.concatenate(_differences(x))
+    active = np.unique(inputs[lam > 0])
+    pulls = np.stack([lam[inputs == i] @ differences[inputs == i] for i in active])
+    return p.reshape(x.values.dim, -1), pulls, x.queries[active]
 
 
 @claim(
     "fu.frobenius-rank",
-    says="The Frobenius solution is W = sum_i a_i z_i' over the inputs with a multiplier: its rows lie in the span of "
-    "their queries, W P_Z = W, and its rank is their number where pulls and queries are independent.",
+    says="The Frobenius solution is W = sum_i a_i z_i' over the inputs with a multiplier, a_i the sum of its "
+    "differences of tokens by multipliers that are at least 0, and 0 off the margin; its rank is the number of these "
+    "inputs where pulls and queries are independent.",
     source=OURS,
-    tolerance=1e-7,
-    hypotheses=(SEPARABLE, FULL),
+    tolerance=1e-7,  # what the solver certifies, beside |W|
+    constant="the multipliers",
+    hypotheses=(FULL,),
     draw=_draw_wanted,
     seeds=60,
     counters=(
@@ -146,89 +160,129 @@ FULL = Hypothesis[Wanted](
             FULL.says,
             lambda: Wanted(Bags.of([PAIR, [[0.0, 1.0], [0.0, 0.0]]]), np.array([[1.0, 0], [1.0, 0]]), np.array([0, 0])),
         ),
-        OPPOSED,
     ),
-    notes="On random problems with n <= d nearly all inputs have a multiplier, so that the rank is min(n, d).",
+    notes="W and multipliers are found twice: by the solver, and by non-negative least squares. On random problems "
+    "with n <= d nearly all inputs have a multiplier, so that the rank is min(n, d).",
 )
-def _frobenius_shape(x: Wanted) -> float:
-    """|W - W P_Z| / |W|, and the rank against the number of inputs with a multiplier."""
-    if x.frobenius is None:
-        return np.inf
-    W, (pulls, queries) = x.frobenius.W, _pulls(x)
-    outside = W - W @ np.linalg.pinv(queries) @ queries
-    apart = float(np.linalg.norm(W - pulls.T @ queries) + np.linalg.norm(outside)) / x.frobenius.norm
-    return max(apart, float(abs(x.frobenius.rank.absolute - len(queries))))
+def _frobenius_shape(x: Wanted, by: float = 1.0) -> float:
+    """The two roads apart; W against its sum of pulls; what breaks the conditions of the multipliers; the rank."""
+    found = x.frobenius
+    if found is None:
+        return 1.0
+    W, pulls, queries = _pulls(x)
+    rows = np.concatenate(_differences(x))[:, :, None] * np.repeat(x.queries, x.values.sizes - 1, axis=0)[:, None]
+    margins = np.einsum("jkl,kl->j", rows, found.W)
+    size = float(np.linalg.norm(W))
+    apart = (found.W - W, pulls.T @ queries - W, np.einsum("j,jkl->kl", by * found.lam, rows) - W)
+    return max(
+        *(float(np.linalg.norm(one)) / size for one in apart),
+        1 - float(margins.min()),
+        -float(found.lam.min()) / size,
+        float(np.abs(found.lam * (margins - 1)).sum()) / size**2,
+        float(abs(rank_of(found.W) - len(queries))),
+    )
 
 
 # The nuclear solution ------------------------------------------------------------------------------------------------
 
 
-def _against_one_input(x: Wanted) -> float:
-    """With one input both solutions are w z'/|z|^2, w the max-margin direction of the tokens alone."""
-    if len(x.values) > 1 or x.frobenius is None or x.nuclear is None:
-        return 0.0
-    z = x.queries[0]
-    alone = Wanted(x.values, np.ones((1, 1)), x.selection).frobenius
-    assert alone is not None
-    W = np.outer(alone.p, z) / (z @ z)
-    return max(float(np.linalg.norm(one.W - W) / np.linalg.norm(W)) - 1e-4 for one in (x.frobenius, x.nuclear))
+@dataclass(frozen=True, eq=False)
+class Factored(Wanted):
+    """Beside it, W = K Q' with so many columns."""
+
+    width: int
+
+    @cached_property
+    def shortest(self) -> float:
+        """The least (|K|^2 + |Q|^2)/2 with all margins at least 1: a smooth programme that knows no singular value."""
+        rows = self.problem.inequalities
+        left, right = rows.left, rows.right[rows.bag]
+        d, rng, best = left.shape[1], np.random.default_rng(0), np.inf
+
+        def parts(t: Vector) -> tuple[Vector, Vector]:
+            both = t.reshape(-1, self.width)
+            return left @ both[:d], right @ both[d:]
+
+        def slopes(t: Vector) -> Vector:
+            seen, asked = parts(t)
+            of_K, of_Q = left[:, :, None] * asked[:, None], right[:, :, None] * seen[:, None]
+            return np.concatenate([of_K, of_Q], axis=1).reshape(len(left), -1)
+
+        def half_square(t: Vector) -> tuple[float, Vector]:
+            return float(t @ t / 2), t
+
+        for _ in range(3):
+            start = rng.normal(size=(d + right.shape[1]) * self.width)
+            asks: Any = {"type": "ineq", "fun": lambda t: np.prod(parts(t), axis=0).sum(axis=1) - 1, "jac": slopes}
+            options: Any = {"ftol": 1e-15, "maxiter": 500}
+            end = minimize(half_square, start, jac=True, method="SLSQP", constraints=asks, options=options)
+            least = float(
+                np.prod(parts(end.x), axis=0).sum(axis=1).min()
+            )  # both factors times 1/sqrt(least): all margins at least 1
+            best = min(best, float(end.x @ end.x) / 2 / least) if least > 0 else best
+        return best
+
+
+def _draw_factored(rng: np.random.Generator) -> Factored:
+    x = _draw_wanted(rng)
+    return Factored(x.values, x.queries, x.selection, x.values.dim)
+
+
+def _planar(one: Problem) -> Factored:
+    x = best_tokens(one)
+    return Factored(x.values, x.queries, x.selection, 2)
+
+
+def _narrow() -> Factored:
+    """Rows e_1 e_1', e_2 e_2' and (e_1 +- e_2)(e_1 +- e_2)': W = 1 is as short as can be, and has rank two."""
+    ways = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]])
+    return Factored(Bags.of([[way, 0 * way] for way in ways]), ways, np.zeros(4, np.intp), 1)
+
+
+WIDE = Hypothesis[Factored](
+    "the factors have as many columns as W has rank",
+    lambda x: x.nuclear is not None and x.width >= x.nuclear.rank.relative,
+)
 
 
 @claim(
     "fu.nuclear",
-    says="The nuclear solution comes with multipliers that prove it: |W|_* is within 1e-8 of sum(lam)/|A'lam|_op, and "
-    "no separating matrix is below that; it is between the Frobenius and the nuclear norm of the Frobenius solution.",
-    source="keytokens",
-    tolerance=1e-8,
-    hypotheses=(SEPARABLE,),
-    draw=_draw_wanted,
+    says="The least nuclear norm of a separating W is the least (|K|^2 + |Q|^2)/2 of factors W = K Q', and it is "
+    "sum(lam)/|sum_j lam_j x_j z_j'|_op for some lam >= 0, which no separating W is below. Columns of the solution lie "
+    "in the span of the differences of tokens, rows in that of the queries.",
+    source="keytokens, after " + PAPER + "abstract",
+    tolerance=1e-8,  # what the solver certifies; the factors are found to 1e-9
+    constant="the bound",
+    hypotheses=(WIDE,),
+    draw=_draw_factored,
     seeds=40,
     known=(
-        lambda: best_tokens(few_tokens()),
-        lambda: best_tokens(more_tokens()),
-        lambda: Wanted(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([[3.0, 4.0]]), np.array([0])),
+        lambda: _planar(few_tokens()),
+        lambda: _planar(more_tokens()),
+        lambda: Factored(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([[3.0, 4.0]]), np.array([0]), 2),
     ),
-    counters=(OPPOSED,),
+    counters=(Counter("one column where W has rank two", WIDE.says, _narrow),),
+    notes="Three roads: the central path of the solver, its multipliers, and a programme of the two factors.",
 )
-def _certificate(x: Wanted) -> float:
-    """What the certificate leaves open, and norms in the wrong order: |W_F| <= |W_N|_* <= |W_F|_* <= sqrt(r) |W_F|."""
-    if x.frobenius is None or x.nuclear is None:
-        return np.inf
-    short, thin = x.frobenius, x.nuclear
-    whole = float(short.singular_values.sum())
-    return max(
-        max(thin.residuals().values()),
-        thin.bound / thin.norm - 1,
-        abs(replace(thin, lam=3 * thin.lam).bound - thin.bound) / thin.norm,  # multipliers of any scale
-        short.norm / thin.norm - 1,
-        thin.norm / whole - 1,
-        whole / (np.sqrt(min(short.W.shape)) * short.norm) - 1,
-        _against_one_input(x),
-    )
-
-
-@claim(
-    "fu.nuclear-rank",
-    says="The columns of the nuclear solution lie in the span of the differences of tokens and its rows in that of the "
-    "queries, P_X W P_Z = W: its rank is at most the smaller dimension of the two.",
-    source="keytokens",
-    tolerance=1e-7,
-    hypotheses=(SEPARABLE,),
-    draw=_draw_wanted,
-    seeds=40,
-    known=(lambda: best_tokens(few_tokens()), lambda: best_tokens(more_tokens())),
-    counters=(OPPOSED,),
-    notes="Projecting on the spans changes no margin and makes the trace of the square root of W W' smaller. On random "
-    "problems the rank is far below the bound: see the figure matrix-rank.",
-)
-def _outside(x: Wanted) -> float:
-    """The share of the nuclear W outside the spans of the differences and of the queries, and its rank above theirs."""
-    if x.nuclear is None:
-        return np.inf
-    W, differences = x.nuclear.W, np.concatenate(_differences(x))
+def _three_roads(x: Factored, by: float = 1.0) -> float:
+    """Norm, bound and factors apart; margins below 1; the share of W outside the spans."""
+    if x.nuclear is None or x.frobenius is None:
+        return 1.0
+    W, lam, differences = x.nuclear.W, x.nuclear.lam, np.concatenate(_differences(x))
+    queries = np.repeat(x.queries, x.values.sizes - 1, axis=0)
+    pull = (differences.T * lam) @ queries
+    size, bound = float(np.linalg.norm(W, "nuc")), float(lam.sum() / np.linalg.norm(pull, 2))
     columns, rows = (np.linalg.pinv(part) @ part for part in (differences, x.queries))
-    outside = float(np.linalg.norm(W - columns @ W) + np.linalg.norm(W - W @ rows)) / float(np.linalg.norm(W))
-    return max(outside, float(x.nuclear.rank.relative - min(rank_of(differences), rank_of(x.queries))))
+    outside = float(np.linalg.norm(W - columns @ W) + np.linalg.norm(W - W @ rows)) / size
+    return max(
+        abs(by * bound / size - 1),
+        abs(x.shortest / size - 1),
+        abs(x.nuclear.norm / size - 1),
+        -float(lam.min()),
+        1 - float(np.einsum("jk,kl,jl->j", differences, W, queries).min()),
+        outside,
+        x.frobenius.norm / size - 1,
+    )
 
 
 def best_tokens(one: Problem) -> Wanted:

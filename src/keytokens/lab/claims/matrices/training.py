@@ -1,176 +1,289 @@
-"""Training attention by a matrix: which max-margin matrix W and K Q' find, and how often the best tokens.
+"""Training attention by a matrix: which max-margin matrix W and K Q' find, and what W keeps of several tokens.
 
 Under a ReLU head, f = 1'relu(V'r) of the pooled token r, |V| = 1, attention may end on several tokens of an input, and
-one token of an input need not be best, since the head bends.
+one token of an input need not be best, since the head bends. Runs of that kind are here for the figure.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from ....base.errors import NotSeparable
 from ....model.ragged import Bags, Vector
+from ....training.loop import Status, run
+from ...descent.flow import Flow, FlowState
 from ...descent.stack import Stack, softmax_first
-from ...endings import Endings
 from ...problems.geometry import misalignment
+from ...problems.heads import Quadratic
 from ...problems.logits import EPSILON
 from ...problems.losses import Logistic
 from ...problems.problem import Problem
-from ...selection import SATURATED
 from ...svm.matrix import MultiToken, attended_sets, matrix_problem, multi_token_svm, solve_matrix
+from ...svm.nuclear import solve_nuclear
 from ...svm.solution import NotSolved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import cross_spheres, few_tokens, linear_start, more_tokens, on_sphere, sphere_ends
+from ..instances import as_one_long_p, cross_spheres, linear_start, on_sphere
+from ..max_margin.assumptions import Local, is_clear, leaning, settling_power
+from ..max_margin.cones import unsettled
 from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
 
 # Training: W and (K, Q) ----------------------------------------------------------------------------------------------
 
+FARTHEST = {"W": 1e6, "KQ": 1e4}  # norms of the parameters that the flow goes to
+
 
 @dataclass(frozen=True, eq=False)
-class Training:
-    """m problems of one shape, and starts for W and for the factors."""
+class Trained:
+    """The flow of W, or of both factors of W = K Q', from a start; and the norm in which its limit is looked for."""
 
-    problems: tuple[Problem, ...]
-    W: Vector  # (m, d, e)
-    K: Vector
-    Q: Vector
-    steps: int = 1000
-    eta: float = 0.2
-
-    @cached_property
-    def ends(self) -> tuple[Vector, Vector]:
-        """W and K Q' after so many steps, (m, d e) each."""
-        trials = Stack.of(self.problems)
-        p = trials.descend(self.steps, self.eta, start=self.W.reshape(len(trials), -1))
-        K, Q = trials.descend_factors(self.steps, self.eta, self.K, self.Q)
-        return p, (K @ Q.transpose(0, 2, 1)).reshape(p.shape)
-
-    @cached_property
-    def targets(self) -> tuple[list[Wanted], list[Wanted]]:
-        """What each run selects."""
-        trials = Stack.of(self.problems)
-        first, second = (
-            [
-                Wanted(one.values, one.queries, chosen)
-                for one, chosen in zip(self.problems, trials.logits(p).argmax(axis=0), strict=True)
-            ]
-            for p in self.ends
-        )
-        return first, second
+    problem: Problem
+    start: tuple[Vector, ...]  # W, or K and Q
+    measured: str  # "frobenius" or "nuclear"
 
     @property
-    def saturated(self) -> bool:
-        trials = Stack.of(self.problems)
-        attention = (softmax_first(trials.logits(p)).max(axis=0).mean(axis=1).min() for p in self.ends)
-        return all(one >= SATURATED for one in attention)
+    def own(self) -> str:
+        """The norm that belongs to what is trained: (|K|^2 + |Q|^2)/2 is at least |K Q'|_*, and may attain it."""
+        return "nuclear" if len(self.start) == 2 else "frobenius"
+
+    @cached_property
+    def end(self) -> tuple[Status, FlowState]:
+        two = len(self.start) == 2
+        problem = self.problem.factors(self.start[0].shape[1]) if two else self.problem
+        flow = Flow(problem, FARTHEST["KQ" if two else "W"], growth=1e3, tolerance=1e-4, most_evaluations=1000)
+        found = run(flow, self.start, 20)
+        return found.status, found.state
 
     @property
-    def distinct(self) -> bool:
-        """The two solutions differ by more than what a finite run leaves open."""
-        return all(_apart(one) > 2e-2 for side in self.targets for one in side)
+    def W(self) -> Vector:
+        blocks = self.end[1].blocks
+        return blocks[0] @ blocks[1].T if len(blocks) == 2 else blocks[0]
+
+    @cached_property
+    def target(self) -> Wanted:
+        """Both solutions for what the run selects."""
+        return Wanted(self.problem.values, self.problem.queries, self.end[1].reading.selection)
+
+    def solution(self, norm: str, by: float = 1.0) -> Vector:
+        rows = leaning(self.target.problem, by)
+        return (solve_nuclear(rows) if norm == "nuclear" else solve_matrix(rows)).W
+
+    @cached_property
+    def local(self) -> Local:
+        return Local(as_one_long_p(self.problem), self.target.selection)
 
 
-def _apart(one: Wanted) -> float:
-    if one.frobenius is None or one.nuclear is None:
-        return 0.0
-    return misalignment(one.frobenius.W, one.nuclear.W)
+def _draw_trained(rng: np.random.Generator, two: bool | None = None, width: int = 2) -> Trained:
+    """Runs that arrive, and whose two solutions differ; for the factors two inputs of two tokens in the plane."""
+    while True:
+        both = bool(rng.integers(2)) if two is None else two
+        n, T, d = (2, 2, 2) if both else (int(rng.integers(2, 4)), int(rng.integers(2, 4)), 3)
+        problem = cross_spheres(rng, n, T, d)
+        best = Local(as_one_long_p(problem), problem.values.argmax(problem.scores))
+        if both and not (best.judged is not None and is_clear(best.optimum.solution)):
+            continue
+        start = tuple(rng.normal(size=(2, d, width))) if both else (rng.normal(size=(d, d)),)
+        x = Trained(problem, start, "nuclear" if both else "frobenius")
+        if all(hypothesis.holds(x) for hypothesis in (ARRIVED, LOCALLY, DISTINCT)):
+            return x
 
 
-def _sphere_training() -> Training:
-    """Sixteen random problems, as large as the published ones."""
+def _narrow() -> Trained:
+    """One column, where the nuclear solution of the best tokens has rank two; three inputs of two tokens."""
     rng = np.random.default_rng(0)
-    problems = tuple(cross_spheres(rng, 6, 8, 10) for _ in range(16))
-    W, K, Q = (np.stack([linear_start(rng, 10, 10) for _ in problems]) for _ in range(3))
-    return Training(problems, W / 4, K / 4, Q / 4)
+    while True:
+        problem, start = cross_spheres(rng, 3, 2, 2), tuple(3 * rng.normal(size=(2, 2, 1)))
+        best = best_tokens(problem)
+        if best.nuclear is None or best.nuclear.rank.relative < 2:
+            continue
+        x = Trained(problem, start, "nuclear")
+        if all(hypothesis.holds(x) for hypothesis in (ARRIVED, LOCALLY, DISTINCT)) and not ENOUGH_COLUMNS.holds(x):
+            return x
 
 
-def _planar(one: Problem, far: bool = False) -> Training:
-    """A published problem; `far`: from far along the nuclear solution, where W stays for a long time."""
-    W, K = np.zeros((1, 2, 2)), 0.1 * np.random.default_rng(0).normal(size=(1, 2, 2))
-    thin = best_tokens(one).nuclear
-    if far and thin is not None:
-        W = 1e4 * thin.W[None] / np.linalg.norm(thin.W)
-    return Training((one,), W, K, np.zeros((1, 2, 2)))
-
-
-def _distances(p: Vector, one: Wanted) -> tuple[float, float]:
-    if one.frobenius is None or one.nuclear is None:
-        return np.inf, np.inf
-    return misalignment(p, one.frobenius.W), misalignment(p, one.nuclear.W)
-
-
-DECIDED = Hypothesis[Training]("both runs have saturated", lambda x: x.saturated)
-DISTINCT = Hypothesis[Training]("the two solutions differ", lambda x: x.distinct)
-NEAR = Hypothesis[Training](
-    "the starts are small", lambda x: bool(max(np.linalg.norm(one, axis=(1, 2)).max() for one in (x.W, x.K, x.Q)) <= 1)
+ARRIVED = Hypothesis[Trained]("the flow gets far", lambda x: x.end[0] is Status.FAR_ENOUGH)
+LOCALLY = Hypothesis[Trained](
+    "the selected tokens have clearly better scores than those on the margin",
+    lambda x: x.local.is_locally_optimal and x.local.optimum.gap > 0.05 and is_clear(x.local.optimum.solution),
+)
+DISTINCT = Hypothesis[Trained](
+    "the two solutions differ", lambda x: misalignment(x.solution("frobenius"), x.solution("nuclear")) > 1e-3
+)
+OWN = Hypothesis[Trained]("the norm is Frobenius for W, nuclear for both factors", lambda x: x.measured == x.own)
+ENOUGH_COLUMNS = Hypothesis[Trained](
+    "the factors have as many columns as the nuclear solution has rank",
+    lambda x: len(x.start) == 1 or x.target.nuclear is None or x.start[0].shape[1] >= x.target.nuclear.rank.relative,
 )
 
 
 @claim(
     "fu.norms",
-    says="Trained from a small start, W turns to the Frobenius solution of what it selects rather than to the nuclear "
-    "one, and K Q', both factors by normalised steps, to the nuclear rather than to the Frobenius one, in the mean.",
+    says="Gradient flow on W turns to the Frobenius solution of what it selects; on both factors of W = K Q' it turns "
+    "K Q' to the nuclear solution.",
     source=PAPER + "abstract",
-    tolerance=0.0,
-    hypotheses=(NEAR, DECIDED, DISTINCT),
-    known=(lambda: _planar(few_tokens()), lambda: _planar(more_tokens()), _sphere_training),
-    counters=(Counter("from far along the nuclear solution", NEAR.says, lambda: _planar(few_tokens(), far=True)),),
-    notes="A statement about the limit, seen after a thousand steps, hence the mean: where both solutions have nearly "
-    "the same nuclear norm, the factors may need more than ten thousand steps to show it.",
+    # What the flow has across its ray is within the logarithms of attention, about 14 margins at 1e-6: beside the
+    # 1e4 of the factors 1 - cos is below (14/1e4)^2.
+    tolerance=2e-6,
+    constant="the 1 by which each selected token is to stand above the others: of the first",
+    hypotheses=(ARRIVED, LOCALLY, DISTINCT, OWN, ENOUGH_COLUMNS),
+    draw=_draw_trained,
+    seeds=24,
+    counters=(
+        Counter(
+            "W beside the nuclear solution",
+            OWN.says,
+            lambda: replace(_draw_trained(np.random.default_rng(0), two=False), measured="nuclear"),
+        ),
+        Counter(
+            "both factors beside the Frobenius solution",
+            OWN.says,
+            lambda: replace(_draw_trained(np.random.default_rng(0), two=True), measured="frobenius"),
+        ),
+        Counter("factors of one column", ENOUGH_COLUMNS.says, _narrow),
+    ),
+    notes="The abstract speaks of regularisation paths; that the flow goes there as well is what is seen here.",
 )
-def _nearer(x: Training) -> float:
-    """Distance to the own solution minus distance to the other one, mean of the runs, the larger of both kinds."""
-    found = []
-    for own, (ends, targets) in enumerate(zip(x.ends, x.targets, strict=True)):
-        away = np.array([_distances(p, one) for p, one in zip(ends, targets, strict=True)])
-        found.append(float(np.mean(away[:, own] - away[:, 1 - own])))
-    return max(found)
+def _off_the_solution(x: Trained, by: float = 1.0) -> float:
+    """1 - cos to the solution in the norm that is measured."""
+    return misalignment(x.W, x.solution(x.measured, by))
 
 
-# In more dimensions --------------------------------------------------------------------------------------------------
+# Several tokens under a head that rewards sharing --------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Growth:
-    """Random problems with n inputs of T tokens, in few dimensions and in more."""
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """A head v'r - weight |r|^2 and labels +1; a start; shares of attention that are said to be the best."""
 
-    n: int
-    T: int
-    few: int
-    more: int
-    runs: int = 16
+    problem: Problem
+    start: Vector
+    shares: tuple[Vector, ...]  # of each input
+    sets: tuple[tuple[int, ...], ...]  # the tokens with a share
+    margins: tuple[Vector, ...]  # by how much a little attention on each other token loses, to first order
 
-    def ends(self, d: int) -> Endings:
-        return sphere_ends(self.n, self.T, d, range(self.runs))
+    @cached_property
+    def W(self) -> Vector:
+        """After a time of 1e11: attention off the sets falls like 1/t."""
+
+        def down(t: float, w: Vector) -> Vector:
+            W = (w.reshape(self.start.shape),)
+            return self.problem.descent(self.problem.read(W), W)[0].plain.ravel()
+
+        found = solve_ivp(down, (0.0, 1e11), self.start.ravel(), method="BDF", rtol=1e-8, atol=1e-10)
+        return np.asarray(found.y[:, -1].reshape(self.start.shape), np.float64)
+
+    @property
+    def kept(self) -> tuple[set[int], ...] | None:
+        attended = attended_sets(self.problem.values, self.problem.read((self.W,)).attention)
+        return None if attended is None else tuple(attended)
+
+    @cached_property
+    def several(self) -> MultiToken:
+        with np.errstate(divide="ignore"):
+            shares = np.log(np.concatenate(self.shares))
+        return multi_token_svm(self.problem.values, self.problem.queries, self.sets, shares)
 
 
-LARGER = Hypothesis[Growth]("the second space is larger", lambda x: x.more > x.few)
-ROOMY = Hypothesis[Growth]("it has d >= max(T - 1, n) dimensions", lambda x: x.more >= max(x.T - 1, x.n))
+def best_shares(X: Vector, head: Any) -> tuple[Vector, tuple[int, ...], Vector]:
+    """The shares s >= 0, sum s = 1, with the largest v'X's - weight |X's|^2; tokens with a share; losses of the others.
+
+    On the right set the slopes of its tokens are equal and above all others: two linear equations for each set.
+    """
+    for size in range(1, len(X) + 1):
+        for one in map(list, itertools.combinations(range(len(X)), size)):
+            system = np.ones((size + 1, size + 1))
+            system[:size, :size], system[size, size] = 2 * head.weight * X[one] @ X[one].T, 0.0
+            shares = np.zeros(len(X))
+            shares[one] = np.linalg.lstsq(system, np.append(X[one] @ head.v, 1.0), rcond=None)[0][:size]
+            slopes = X @ head.gradient(X.T @ shares)
+            losses = slopes[one].mean() - np.delete(slopes, one)
+            if shares[one].min() > 0 and losses.min(initial=1.0) > 0 and np.ptp(slopes[one]) < 1e-9:
+                return shares, tuple(one), losses
+    raise AssertionError("a concave function on a simplex has a maximum")
+
+
+def _draw_sharing(rng: np.random.Generator) -> Sharing:
+    """Two inputs of three tokens, some of which share; none hangs by a thread."""
+    while True:
+        x, z, head = (
+            rng.normal(size=(2, 3, 3)),
+            on_sphere(rng, 2, 3),
+            Quadratic(rng.normal(size=3), rng.uniform(0.2, 1)),
+        )
+        shares, sets, losses = zip(*(best_shares(one, head) for one in x), strict=True)
+        if not 2 <= max(map(len, sets)) < 3 or min(s[s > 0].min() for s in shares) < 0.05:
+            continue
+        if min(float(loss.min()) for loss in losses) < 0.1:
+            continue
+        problem = Problem.under(Bags.of(x), z, np.ones(2), head)
+        drawn = Sharing(problem, 0.3 * rng.normal(size=(3, 3)), shares, sets, losses)
+        try:
+            if (
+                is_clear(drawn.several.direction)
+                and settling_power(drawn.several.direction) > 0.3
+                and KEEPS.holds(drawn)
+            ):
+                return drawn
+        except (NotSeparable, NotSolved):
+            continue
+
+
+def _even() -> Sharing:
+    one = _draw_sharing(np.random.default_rng(0))
+    even = (np.where(shares > 0, 1 / np.count_nonzero(shares), 0.0) for shares in one.shares)
+    return replace(one, shares=tuple(even))
+
+
+KEEPS = Hypothesis[Sharing](
+    "the run keeps the tokens that should share, and no other",
+    lambda x: x.kept == tuple(map(set, x.sets)),
+)
+BEST = Hypothesis[Sharing](
+    "no other shares of attention are better under the head",
+    lambda x: all(
+        np.allclose(best_shares(x.problem.values[i], x.problem.head)[0], shares, atol=1e-9)
+        for i, shares in enumerate(x.shares)
+    ),
+)
 
 
 @claim(
-    "fu.global",
-    says="Normalised descent on W from 0 ends on the best token of every input more often in more dimensions, where "
-    "every selection can be separated; nine of ten runs that saturate, or more, are locally optimal.",
+    "fu.finite-part",
+    says="Trained under a head that rewards sharing, W keeps several tokens of an input. Along the rows that tie them "
+    "it comes to the shortest matrix with the best shares, W_fin; along the others it grows in the direction W_dir: "
+    "tight logits stand at t + log(weight/multiplier), weight = share |loss'| (what attention there loses).",
     source=OURS,
-    tolerance=0.0,
-    hypotheses=(LARGER, ROOMY),
-    known=(lambda: Growth(5, 5, 2, 10), lambda: Growth(10, 5, 5, 20)),
-    counters=(
-        Counter("the smaller space second", LARGER.says, lambda: Growth(5, 5, 10, 5)),
-        Counter("from two to three dimensions, with twenty inputs", ROOMY.says, lambda: Growth(20, 5, 2, 3)),
-    ),
-    notes="Shares of sixteen runs each, drawn by fixed seeds; the figure matrix-global has all sizes.",
+    tolerance=2e-2,  # of logits: about 10 at first, which falls like t^-0.3 or faster until t = 1e11
+    constant="the weight of the first row",
+    hypotheses=(BEST, KEEPS),
+    draw=_draw_sharing,
+    seeds=24,
+    counters=(Counter("even shares", BEST.says, _even),),
+    notes="W_fin + R W_dir is the paper's formula. Here the shares are predicted without a run, from the head alone.",
 )
-def _no_growth(x: Growth) -> float:
-    """How much less often the best tokens are found in more dimensions; by how much local ends fall short of 0.9."""
-    before, after = x.ends(x.few), x.ends(x.more)
-    local = after.is_local[after.saturated]
-    return max(float(before.is_global.mean() - after.is_global.mean()), 0.9 - float(local.mean() if len(local) else 0))
+def _off_the_parts(x: Sharing, by: float = 1.0) -> float:
+    """W along the ties against W_fin; the tight logits against their law."""
+    several, W = x.several, x.W
+    direction, names = several.direction, several.direction.problem.names
+    assert names is not None
+    ties = direction.problem.ties
+    basis = np.linalg.svd(ties, full_matrices=False)[2][: rank_of(ties)]
+    finite = basis.T @ (basis @ W.ravel()) - several.finite.ravel()
+    values, head = x.problem.values, x.problem.head
+    outputs = head.value(np.stack([values[i].T @ shares for i, shares in enumerate(x.shares)]))
+    weights = [
+        x.shares[i][x.sets[i][0]] * x.margins[i][np.searchsorted(np.setdiff1d(range(3), x.sets[i]), t)]
+        for i, t in names.tolist()
+    ]
+    log_weights = np.log(weights) + Logistic().log_abs_slope(outputs[names[:, 0]])
+    log_weights[np.flatnonzero(direction.lam)[0]] += np.log(by)
+    return max(float(np.abs(finite).max()), unsettled(direction, log_weights, W.ravel()))
 
 
 # Several tokens under a ReLU head -------------------------------------------------------------------------------------
@@ -232,107 +345,3 @@ def _ended(seed: int, bags: Bags, queries: Vector, attention: Vector, path: list
     targets = (single.p, several.direction.p, several.prediction(last))
     one, direction, both = (np.array([misalignment(p, target) for p in path]) for target in targets)
     return Ended(seed, sum(map(len, sets)), one, direction, both)
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """A matrix W, the sets of tokens that are to keep attention, and their shares under some W (its own, if true)."""
-
-    values: Bags
-    queries: Vector
-    sets: tuple[tuple[int, ...], ...]
-    W: Vector
-    shares: Vector  # (N,) logits that the finite part is made from
-
-    @cached_property
-    def several(self) -> MultiToken:
-        return multi_token_svm(self.values, self.queries, self.sets, self.shares)
-
-    @property
-    def own(self) -> bool:
-        return bool(np.allclose(self.shares, self.logits(self.W), rtol=0, atol=1e-9))
-
-    def logits(self, W: Vector) -> Vector:
-        return np.einsum("td,td->t", self.values.rows, self.values.spread(self.queries @ W.T))
-
-
-def _draw_shares(rng: np.random.Generator) -> Shares:
-    """n <= d inputs whose sets can be kept, and a W of any size."""
-    d = int(rng.integers(3, 6))
-    n, T = int(rng.integers(1, d + 1)), int(rng.integers(2, d + 1))
-    one = cross_spheres(rng, n, T, d)
-    sets = tuple(tuple(sorted(rng.choice(T, rng.integers(1, T), replace=False).tolist())) for _ in range(n))
-    W = 10 ** rng.uniform(-1, 2) * on_sphere(rng, d * d).reshape(d, d)
-    drawn = Shares(one.values, one.queries, sets, W, np.zeros(0))
-    return replace(drawn, shares=drawn.logits(W))
-
-
-def _of_another(seed: int) -> Shares:
-    rng = np.random.default_rng(seed)
-    one = _draw_shares(rng)
-    while all(len(tokens) == 1 for tokens in one.sets):
-        one = _draw_shares(rng)
-    return replace(one, shares=one.logits(one.W + on_sphere(rng, one.W.size).reshape(one.W.shape)))
-
-
-@claim(
-    "fu.finite-part",
-    says="The finite part of a matrix W, made from its own shares of attention, is the projection of W on the rows "
-    "that tie the kept tokens; it is orthogonal to the direction, so that finite part and fitted direction are never "
-    "farther from W than any multiple of the direction alone.",
-    source="keytokens",
-    tolerance=1e-8,
-    hypotheses=(Hypothesis[Shares]("the shares are those of W", lambda x: x.own),),
-    draw=_draw_shares,
-    seeds=60,
-    counters=(Counter("the shares of another matrix", "the shares are those of W", lambda: _of_another(0)),),
-)
-def _projection(x: Shares) -> float:
-    """How far W_fin is from the projection of W on the ties, W_fin'W_dir, and what W_dir alone gets nearer."""
-    several, size = x.several, float(np.linalg.norm(x.W))
-    ties = several.direction.problem.ties
-    basis = np.linalg.svd(ties, full_matrices=False)[2][: rank_of(ties)] if len(ties) else ties
-    projected = (basis.T @ (basis @ x.W.ravel())).reshape(x.W.shape)
-    direction = several.direction.W / several.direction.norm
-    both = several.prediction(x.W)
-    return max(
-        float(np.linalg.norm(several.finite - projected)) / size,
-        abs(float(np.vdot(several.finite, direction))) / size,
-        float(np.linalg.norm(x.W - both)) / size - np.sqrt(max(0.0, 1 - (float(np.vdot(x.W, direction)) / size) ** 2)),
-    )
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Random problems under ReLU heads in d dimensions."""
-
-    d: int
-    draws: int
-
-    @property
-    def runs(self) -> list[Ended]:
-        """Those that keep several tokens of an input."""
-        return [one for one in _endings(self.d, self.draws) if one.tokens > 3]
-
-
-@cache
-def _endings(d: int, draws: int) -> list[Ended]:
-    return list(ended_runs(range(draws), 3, 4, d, 0.1, (2001,)))
-
-
-ENOUGH_RUNS = Hypothesis[Sample]("ten runs or more keep several tokens of an input", lambda x: len(x.runs) >= 10)
-
-
-@claim(
-    "fu.several",
-    says="Under ReLU heads, where runs end on several tokens of an input, direction and finite part predict W better "
-    "than the max-margin matrix of one token an input: in the mean 1 - cos is less than half as large.",
-    source=OURS,
-    tolerance=0.0,
-    hypotheses=(ENOUGH_RUNS,),
-    known=(lambda: Sample(4, 125), lambda: Sample(6, 125)),
-    notes="The formula is the paper's proposal; that it halves the distance is what is seen here.",
-)
-def _mean_gain(sample: Sample) -> float:
-    """Mean 1 - cos to the prediction minus 1/2 of that to the max-margin matrix of one token an input."""
-    return float(np.mean([one.both[-1] - one.one[-1] / 2 for one in sample.runs]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -93,9 +93,9 @@ def equal_scores(problem: Problem) -> bool:
         return False
 
 
-def best_solution(problem: Problem) -> Solution:
+def best_solution(problem: Problem, by: float = 1.0) -> Solution:
     """The max-margin problem of the tokens with the largest scores; NotSeparable if no direction lets them win."""
-    return solve(_best_rows(problem))
+    return solve(leaning(_best_rows(problem), by))
 
 
 def can_win(problem: Problem) -> bool:
@@ -112,6 +112,33 @@ def is_separable(rows: MarginProblem) -> bool:
     return solved(solve, rows) is not None
 
 
+def leaning(rows: MarginProblem, by: float) -> MarginProblem:
+    """The same rows, of which the first asks for so many times as much: its solution is another one, if that is tight.
+
+    >>> leaning(MarginProblem.from_rows(np.eye(2)), 1.5).b.tolist()
+    [1.5, 1.0]
+    """
+    return replace(rows, b=np.where(np.arange(len(rows)) == 0, by * rows.b, rows.b))
+
+
+def is_clear(solution: Solution) -> bool:
+    """Whether tight rows have multipliers and others have slack, clearly: else offsets and angles settle late."""
+    return bool(((solution.lam > 0.05 * solution.lam.max()) | (solution.slack > 0.3)).all())
+
+
+def settling_power(found: Solution, q: float = 2.0) -> float:
+    """kappa: tight logits come to their law like exp(-kappa t), t the least margin; by the flow like time^-kappa.
+
+    With W = t W_mm + x, dx/dt = -H^-1 sum_j lam_j d_j a_j for d_j = a_j'x, a_j without its part along the ties and H
+    the second derivative of |W|_q^q / q: d falls by the least eigenvalue of M = A H^-1 A'diag(lam), beside M 1 = c 1.
+    """
+    on, ties = np.flatnonzero(found.lam > 1e-9 * found.lam.max()), found.problem.ties
+    A, size = found.problem.rows(on), np.abs(found.p)
+    A = A - A @ np.linalg.pinv(ties) @ ties if len(ties) else A
+    M = A @ (np.maximum(size, 1e-6 * size.max()) ** (2 - q) * A).T * found.lam[on]
+    return float(np.linalg.eigvals(M).real.min() / M.sum(axis=1).mean())
+
+
 def step_limit(problem: Problem) -> float:
     """1/L, L the smoothness of the loss in p from keys and scores."""
     bounds = slopes(problem)
@@ -122,6 +149,18 @@ def along(problem: Problem, p: Vector, q: Vector) -> Scaled:
     """-q'grad L(p), a number that may be below any float."""
     (down,) = problem.descent(problem.read((p,)), (p,))
     return Scaled(np.asarray(down.array @ q), down.log_scale)
+
+
+def compared(x: Scaled, y: Scaled) -> float:
+    """(x - y) / max(|x|, |y|), a number in [-2, 2] whatever the scales; 0 if both are 0.
+
+    >>> round(compared(Scaled(np.array(1.0), -2000.0), Scaled(np.array(3.0), -2000.0)), 9)  # 1/3 - 1
+    -0.666666667
+    """
+    top = max(x.log, y.log)
+    if top == -math.inf:
+        return 0.0
+    return x.sign * math.exp(x.log - top) - y.sign * math.exp(y.log - top)
 
 
 def log_missed(reading: Reading, rows: Index) -> Vector:
@@ -165,6 +204,10 @@ class Local:
     def direction(self) -> Vector:
         """p_mm of the selection, with its length."""
         return self.optimum.solution.p
+
+    def leaning(self, by: float) -> Vector:
+        """The direction of a problem whose first row asks for so many times as much."""
+        return self.direction if by == 1 else solve(leaning(self.optimum.solution.problem, by)).p
 
     @property
     def is_locally_optimal(self) -> bool:

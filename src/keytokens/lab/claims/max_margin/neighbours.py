@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,14 +26,14 @@ from numpy.typing import NDArray
 
 from ....model.ragged import Bags, Index, Vector
 from ...problems.geometry import misalignment
-from ...problems.losses import Scaled
+from ...problems.losses import Correlation, Scaled
 from ...problems.problem import Problem
 from ...selection import ON_THE_MARGIN, directional_neighbours, in_general_position, local_optimum
 from ...svm.problem import MarginProblem
 from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from .assumptions import slopes
+from .assumptions import compared, slopes
 from .paths import random_problem
 
 
@@ -40,21 +41,23 @@ def unit(x: Vector) -> Vector:
     return np.asarray(x / np.linalg.norm(x), np.float64)
 
 
-def beyond(begin: float) -> list[float]:
+def beyond(begin: float) -> tuple[float, ...]:
     """Radii at which "from this radius on" is tried."""
-    return [begin, 3 * begin, 10 * begin]
+    return begin, 3 * begin, 10 * begin
 
 
-def compared(x: Scaled, y: Scaled) -> float:
-    """(x - y) / max(|x|, |y|), a number in [-2, 2] whatever the scales; 0 if both are 0.
+def lower(one: Callable[[float], Scaled], other: Callable[[float], Scaled], begin: float) -> float:
+    """one(R) - other(R) beside the larger, the largest from a radius on: below 0 where the one is lower all the way."""
+    return max(compared(one(R), other(R)) for R in beyond(begin))
 
-    >>> round(compared(Scaled(np.array(1.0), -2000.0), Scaled(np.array(3.0), -2000.0)), 9)  # 1/3 - 1
-    -0.666666667
+
+def thin(near: float) -> Problem:
+    """One input with rows (3, 1) and (2, 4) behind the selected token, and scores 0, `near` and -1.
+
+    Of two that differ so much in score the near one wins from the radius on, and not from nine tenths of it.
     """
-    top = max(x.log, y.log)
-    if top == -math.inf:
-        return 0.0
-    return x.sign * math.exp(x.log - top) - y.sign * math.exp(y.log - top)
+    keys = Bags.of([[[0.0, 0.0], [-3.0, -1.0], [-2.0, -4.0]]])
+    return Problem.of(keys, np.array([0.0, near, -1.0]), Correlation())
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +213,10 @@ def _other_tokens() -> TwoDirections:
     return TwoDirections(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
 
 
+def _thin_pair() -> TwoDirections:
+    return TwoDirections(thin(-1e-30), np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
+
+
 _SAME_TOKENS = Hypothesis[TwoDirections](
     "both directions select the same tokens, each alone in the lead",
     lambda pair: np.array_equal(pair.views[0].chosen, pair.views[1].chosen) and min(v.margin for v in pair.views) > 0,
@@ -235,6 +242,10 @@ def _good_neighbours(rng: np.random.Generator) -> View:
     lead = scores[view.chosen[keys.bag[near]]]
     scores[near] = lead + 0.1 + np.abs(scores[near] - lead)
     return View(Problem.of(keys, scores, problem.loss), view.direction)
+
+
+def _thin_view() -> View:
+    return View(thin(1e-30), np.array([0.0, 1.0]))
 
 
 _ALL_HIGHER = Hypothesis[View](
@@ -279,10 +290,12 @@ _GENERAL = Hypothesis[Tokens](
     "if all neighbours score less; a direction whose one neighbour scores more has a lower loss than one with a "
     "larger margin.",
     source="Max-Margin Token Selection, Lemma 8",
+    constant="the radius",
     hypotheses=(_SAME_TOKENS, _SMALLER_MARGIN, _NEIGHBOURS),
     tolerance=0.0,
     draw=_two_directions,
     seeds=60,
+    known=(_thin_pair,),
     counters=(
         Counter("p and q swapped", _SMALLER_MARGIN.says, _swapped),
         Counter("the neighbour scores more", _NEIGHBOURS.says, _bad_neighbour),
@@ -290,14 +303,14 @@ _GENERAL = Hypothesis[Tokens](
     ),
     notes="The radius from which on it holds is ours.",
 )
-def _lower_loss(pair: TwoDirections) -> float:
+def _lower_loss(pair: TwoDirections, by: float = 1.0) -> float:
     """E at R p against E at R q, relative to the larger: below 0 for the direction that should win."""
     first, second = pair.views
     lead = abs(first.margin - second.margin)
-    begin = second.radius(min(second.step, lead))
-    sign = -1 if pair.higher else 1
-    at = ((first.change(R * pair.p), second.problem.read((R * pair.q,)).excess(first.chosen)) for R in beyond(begin))
-    return max(sign * compared(a, b) for a, b in at)
+    begin = second.radius(min(second.step, lead)) / by
+    of_q = View(pair.problem, pair.q, first.chosen)
+    along = (lambda R: first.change(R * pair.p), lambda R: of_q.change(R * pair.q))
+    return lower(*(along[::-1] if pair.higher else along), begin)
 
 
 @claim(
@@ -305,10 +318,12 @@ def _lower_loss(pair: TwoDirections) -> float:
     says="If all directional neighbours score more than the selected tokens, the loss along the direction comes to "
     "its limit from below, so in a cone around it the minimum is at a finite point.",
     source="Max-Margin Token Selection, Lemma 9",
+    constant="the radius",
     hypotheses=(_ALONE, _ALL_HIGHER),
     tolerance=0.0,
     draw=_good_neighbours,
     seeds=60,
+    known=(_thin_view,),
     counters=(
         Counter(
             "the neighbour scores less",
@@ -318,11 +333,11 @@ def _lower_loss(pair: TwoDirections) -> float:
     ),
     notes="The radius and the width of the cone are ours.",
 )
-def _finite_minimum(view: View) -> float:
+def _finite_minimum(view: View, by: float = 1.0) -> float:
     """E(R p) < 0 from the radius on; and far out in the cone nothing is as low as at that radius."""
-    begin = view.radius(view.step) if math.isfinite(view.step) else 1.0
+    begin = (view.radius(view.step) if math.isfinite(view.step) else 1.0) / by
     p, zero = view.direction, Scaled(np.zeros(()), 0.0)
-    negative = max(compared(view.change(R * p), zero) for R in beyond(begin))
+    negative = lower(lambda R: view.change(R * p), lambda R: zero, begin)
     depth = view.change(begin * p)
     # at R u with |u - p| <= margin / (2 reach) all margins are at least x = R margin / 2, so |E| <= everything exp(-x)
     wide, half = view.margin / (2 * view.reach), view.margin / 2
@@ -339,12 +354,13 @@ def _finite_minimum(view: View) -> float:
     says="For keys in general position no direction has more than d directional neighbours.",
     source="Max-Margin Token Selection, Lemma 10",
     hypotheses=(_GENERAL,),
-    tolerance=1e-9,  # the number d is attained; the margin is 1 but for rounding
+    tolerance=1e-9,  # rounding of the margin, which is 1
+    constant="d",
     draw=_tokens,
     seeds=60,
     counters=(Counter("three tokens in a row", _GENERAL.says, _in_a_row),),
 )
-def _most_neighbours(tokens: Tokens) -> float:
+def _most_neighbours(tokens: Tokens, by: float = 1.0) -> float:
     """The most neighbours of any direction, less d; and whether they are those that attain the margin.
 
     A direction with margin 1 and d or more neighbours solves a_t'q = 1 for d independent rows: all such are tried.
@@ -360,7 +376,7 @@ def _most_neighbours(tokens: Tokens) -> float:
     for q in inside:
         found = directional_neighbours(tokens.keys, np.zeros(len(tokens.keys.rows)), q)
         count = int(found.neighbours.sum())
-        excesses += [count - d, abs(count - int((A @ q <= 1 + 1e-6).sum())), abs(found.margin - 1)]
+        excesses += [count - d / by, abs(count - int((A @ q <= 1 + 1e-6).sum())), abs(found.margin - 1)]
     return float(max(excesses))
 
 
@@ -477,6 +493,12 @@ def _tied_neighbour() -> ConeAround:
     return ConeAround(problem, unit(np.array([2.0, -0.3])), 0.01)
 
 
+def _thin_cone() -> ConeAround:
+    """Twenty degrees from the max-margin direction (3, 1), which the cone holds."""
+    angle = math.atan2(1.0, 3.0) + math.radians(20)
+    return ConeAround(thin(-1e-30), np.array([math.cos(angle), math.sin(angle)]), 0.5)
+
+
 _NOT_OPTIMAL = Hypothesis[ConeAround](
     "q is no locally optimal max-margin direction", lambda cone: not cone.locally_optimal
 )
@@ -497,10 +519,12 @@ _GENERAL_CONE = Hypothesis[ConeAround](
     says="Around a direction that is no locally optimal max-margin direction, the best p of a cone within growing "
     "balls does not go that way: it stays bounded or takes another direction.",
     source="Max-Margin Token Selection, Theorem 4",
+    constant="the radius",
     hypotheses=(_NOT_OPTIMAL, _DISTINCT, _GENERAL_CONE),
     tolerance=1e-9,  # with one input of two tokens the bound is attained
     draw=_cone_around,
     seeds=60,
+    known=(_thin_cone,),
     counters=(
         Counter("a locally optimal direction", _NOT_OPTIMAL.says, _good_direction),
         Counter("a token that is there twice", _GENERAL_CONE.says, _doubled_token),
@@ -508,7 +532,7 @@ _GENERAL_CONE = Hypothesis[ConeAround](
     ),
     notes="By how much the path keeps away, and from which radius on, is ours.",
 )
-def keeps_away(cone: ConeAround) -> float:
+def keeps_away(cone: ConeAround, by: float = 1.0) -> float:
     """From the radius on, one point of the cone beats all p with |p - R q| <= eta R: the path keeps eta away from q.
 
     In that ball no margin differs from R times that of q by more than x R, x = eta reach.
@@ -526,7 +550,7 @@ def keeps_away(cone: ConeAround) -> float:
         begin = view.radius(min(lead, view.step - x) - 2 * x)
     size = float(np.linalg.norm(rival.direction))
     worst = max(1 - cone.eps - float(rival.direction @ cone.q) / size, size - 1)  # it lies in the cone and in the ball
-    for R in beyond(begin):
+    for R in beyond(begin / by):
         here, low = rival.change(share * R * rival.direction), _low(cone, R, x)
         found = [view.change(point) for point in _nearby(cone, R, x / view.reach)]
         worst = max(worst, compared(here, low), *(max(compared(here, e), compared(low, e)) for e in found))
