@@ -9,7 +9,7 @@ import pytest
 from keytokens.base.errors import InputError
 from keytokens.lab.claims import Claim, Counter, Hypothesis, claims, verify
 from keytokens.lab.claims import claim as register
-from keytokens.lab.claims.claim import ENOUGH, PENDING, judge
+from keytokens.lab.claims.claim import ENOUGH, judge
 
 REQUIRED = (
     *(f"mm.lemma{k}" for k in (*range(1, 11), 14)),
@@ -112,10 +112,9 @@ def test_a_claim_needs_a_counter_to_be_registered():
 
 
 def test_every_claim_has_what_it_must_have():
-    """A counter, a constant, at least 20 instances. Families that are not there yet are named in `PENDING`."""
+    """A counter, a constant, at least 20 instances."""
     lacking = {claim.id: claim.lacks for claim in claims() if claim.lacks}
-    assert all(id.startswith(PENDING) for id in lacking), lacking
-    assert all(any(id.startswith(family) for id in lacking) for family in PENDING), f"no longer pending: {PENDING}"
+    assert not lacking
 
 
 def test_processes_find_the_same():

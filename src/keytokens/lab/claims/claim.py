@@ -32,7 +32,6 @@ I = TypeVar("I")  # noqa: E741  # an instance
 
 ENOUGH = 20  # instances that meet the hypotheses of a claim
 STRONGER = 1.1  # a constant so much stronger than stated must be noticed
-PENDING = ("mm.", "fu.")  # families of which some claims have no counter, no constant or too few instances yet
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def claim(id: str, **stated: Any) -> Callable[[Excess], Excess]:
     >>> callable(claim("kt.even", says=says, source="school", tolerance=0, hypotheses=(whole,), counters=(half,)))
     True
     """
-    if not stated.get("counters") and not id.startswith(PENDING):
+    if not stated.get("counters"):
         raise refusal("claim", "counters", "hold an instance on which the conclusion fails", id, "drop a hypothesis")
 
     def register(excess: Excess) -> Excess:
@@ -216,7 +215,7 @@ def judge(
         *([f"the excess {worst:.3g} is above {claim.tolerance:.3g}"] if worst > claim.tolerance else []),
         *([f"observed an excess of {observed:.3g}"] if observed > claim.tolerance else []),
         *(["nothing notices a constant 10 % stronger"] if claim.constant and met >= ENOUGH and not breaks_at else []),
-        *(claim.lacks if not claim.id.startswith(PENDING) else []),
+        *claim.lacks,
         *(complaint for counter in claim.counters if (complaint := _complaint(claim, counter))),
     ]
     seconds = time.perf_counter() - begin
@@ -241,8 +240,6 @@ def _too_few(claim: Claim[Any], seeds: int | None, tried: int, met: int, undecid
     """Enough instances must meet the hypotheses: 20, or as many as were asked for."""
     if undecided == tried and tried:
         return []
-    if claim.draw is None and claim.id.startswith(PENDING):
-        return [] if met == tried else [f"the hypotheses hold on {met} of {tried} known instances"]
     needed = min(ENOUGH, claim.size(seeds))
     return [] if met >= needed else [f"the hypotheses hold on {met} of {tried} instances, fewer than {needed}"]
 
