@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from .crossfit import Parts, cross_fit, remembered
 from .evaluation import OUT_OF_FOLD, Evaluation, evaluate, stored
 from .locate import explain_texts, predicted, read_together
 from .prior import Prior
+from .teachers import SELF, Teacher, Unlabeled
 from .unseen import Unseen
 
 if TYPE_CHECKING:  # loaded by the methods that need them: a model that only predicts does not wait for them
@@ -76,6 +77,7 @@ class KeyTokenClassifier(Attention):
     dropped_: dict[str, Any] | None = None  # on the class for models whose fit knows of no budget
     unseen_: Unseen | None = None
     about_: dict[str, Any] | None = None
+    taught_: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -137,11 +139,26 @@ class KeyTokenClassifier(Attention):
         check_number(owner, "max_tokens", self.max_tokens, 1, whole=True, none=True)
         return Limits(ngrams, tuple(map(int, min_df)), float(self.max_df), self.max_tokens)
 
-    def fit(self, texts: Iterable[str], labels: Iterable[Any], sample_weight: Any = None) -> KeyTokenClassifier:
+    def fit(
+        self,
+        texts: Iterable[str],
+        labels: Iterable[Any],
+        sample_weight: Any = None,
+        *,
+        unlabeled: Iterable[str] | None = None,
+        teacher: Any = SELF,
+        teacher_weight: float = 1.0,
+        teacher_loss: float = 0.0,
+    ) -> KeyTokenClassifier:
         """Fit to texts and their labels: strings, integers or booleans, all of one kind, two classes or more.
 
         Texts and labels are lists, or columns of NumPy, pandas, polars or Arrow. Whole floats (0.0 and 1.0) are read as
         integers.
+
+        Texts without labels help where labels are few. A teacher says what they are: the model itself ("self"), an
+        estimator of texts with `predict_proba` (it is fitted to the labelled texts), a function from texts to
+        probabilities, or an array of them, a row a text and a column a class, in the order of `classes_`. What it says
+        moves the prior, as much as labelled texts do times `teacher_weight`; with `teacher_loss` it is trained on too.
         """
         self.check_options()
         texts = check_texts("fit", texts)
@@ -149,27 +166,41 @@ class KeyTokenClassifier(Attention):
         given = sample_weights("fit", sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
         unseen = remembered(texts, len(classes))
+        guide = teacher if isinstance(teacher, Teacher) else Teacher.of(teacher, teacher_weight, teacher_loss)
+        others = Unlabeled.of(unlabeled, guide, texts, classes)
         if self.cross_fit:
-            unseen = self._out_of_fold(texts, y, given, classes).beside(unseen)
-        built = build(texts, self._limits(), Threads(self._threads))
-        vocabulary, counts = built.vocabulary, built.matrix(WEIGHTINGS[self.counts])
+            unseen = self._out_of_fold(texts, y, given, classes, others).beside(unseen)
+        built = build(chain(texts, others.texts), self._limits(), Threads(self._threads))
+        vocabulary, ends, weigh = built.vocabulary, (0, len(texts), built.n_texts), WEIGHTINGS[self.counts]
+        counts, more = (built.matrix(weigh, *span) for span in pairwise(ends))
         del built
         if not len(vocabulary):
             advice = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", advice)
         weight = class_weighted(self.class_weight, y, given)
-        del texts, y  # a list and an array of our own
+
+        teaching, kind, words = None, None, vocabulary.sizes
+        if others:
+            kind = others.teacher.kind
+            told, some = others.told(texts, y, classes), blocks_of(more, len(classes))
+            teaching = others.teaching(self._training_set(some, len(classes), told, np.ones(len(told)), words))
+            del told, some
+        del texts, y, others, more  # lists and arrays of our own
         documents = blocks_of(counts, len(classes))
         del counts
-        data = self._training_set(documents, len(classes), codes, weight, vocabulary.sizes)
-        self._learn(data, classes, vocabulary_=vocabulary, dropped_=None, about_=None)
+        data = self._training_set(documents, len(classes), codes, weight, words)
+        more_facts = {"vocabulary_": vocabulary, "dropped_": None, "about_": None, "taught_": kind}
+        self._learn(data, classes, teaching=teaching, **more_facts)
         self.keep(unseen)
         return self
 
-    def _out_of_fold(self, texts: list[str], y: NDArray[Any], weight: Float, classes: NDArray[Any]) -> Unseen:
+    def _out_of_fold(
+        self, texts: list[str], y: NDArray[Any], weight: Float, classes: NDArray[Any], others: Unlabeled
+    ) -> Unseen:
         def fit(rows: NDArray[np.intp]) -> KeyTokenClassifier:
             model = clone(self).set_params(cross_fit=0)
-            return model.fit([texts[row] for row in rows.tolist()], y[rows], weight[rows])
+            own = [texts[row] for row in rows.tolist()]
+            return model.fit(own, y[rows], weight[rows], unlabeled=others.texts, teacher=others.teacher)
 
         parts = Parts(self.random_state if isinstance(self.random_state, int) else 0, folds=self.cross_fit)
         return cross_fit(texts, y.tolist(), parts, fit).unseen(classes.tolist()).calibrated()

@@ -58,6 +58,16 @@ class CrossEntropy:
         return P
 
 
+class SoftCrossEntropy:
+    """-sum_k q_k log P_k: `y` holds for each document the probabilities q of the classes, (n, K)."""
+
+    def value(self, F: Float, y: Float) -> Float:
+        return -np.asarray((y.T * log_probabilities(F)).sum(axis=0))
+
+    def slope(self, F: Float, y: Float) -> Float:
+        return (probabilities(F) - y.T)[-len(F) :]
+
+
 def loss_for(n_classes: int) -> Loss:
     return Logistic() if n_classes == 2 else CrossEntropy()
 

@@ -74,6 +74,27 @@ class Statistics:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class SoftCounts:
+    """Sums over documents without labels, each shared among the classes by a teacher; they add up over blocks."""
+
+    presence: Float  # (V, K) as in `Statistics`
+    mass: float  # sum of all counts
+    documents: Float  # (K,) of each class
+
+    def __add__(self, other: SoftCounts) -> SoftCounts:
+        return SoftCounts(self.presence + other.presence, self.mass + other.mass, self.documents + other.documents)
+
+
+def soft_counts(block: Block, shares: Float, weight: float, threads: Pool) -> SoftCounts:
+    """Those of one block: of each document the probabilities of the classes (n, K), and what one document counts."""
+    dtype = block.tokens.dtype
+    members = (shares * weight).astype(dtype)
+    lengths = block.times(np.ones((block.tokens.shape[0], 1), dtype), threads)
+    presence = block.transposed_times(members, threads, np.ones_like)
+    return SoftCounts(presence, float(lengths.sum(dtype=np.float64)), shares.sum(axis=0, dtype=np.float64))
+
+
 def statistics(block: Block, y: Labels, weight: Float, n_classes: int, threads: Pool) -> Statistics:
     """Those of one block."""
     n_tokens, dtype = block.tokens.shape[0], block.tokens.dtype
@@ -120,17 +141,28 @@ class Prior:
     threshold: float  # of contributions, in their mean size: smaller ones are silenced after training
 
 
-def prior_of(s: Statistics, options: PriorOptions, sizes: NDArray[np.integer[Any]] | None = None) -> Prior:
-    """The prior that these sums give; `sizes` are the words in each token (none given: all are single words)."""
+def prior_of(
+    s: Statistics,
+    options: PriorOptions,
+    sizes: NDArray[np.integer[Any]] | None = None,
+    soft: SoftCounts | None = None,
+) -> Prior:
+    """The prior that these sums give; `sizes` are the words in each token (none given: all are single words).
+
+    Documents without labels count for ratios and lengths; how frequent the classes are, labels alone say.
+    """
     n = float(s.documents.sum())
-    T = s.mass / n if s.mass > 0 else 1.0
+    presence, mass, of = s.presence, s.mass, n
+    if soft is not None:
+        presence, mass, of = presence + soft.presence, mass + soft.mass, of + float(soft.documents.sum())
+    T = mass / of if mass > 0 else 1.0
     sharpness = min(options.brevity, _SHARPEST)
-    df = s.presence.sum(axis=1)
+    df = presence.sum(axis=1)
     if sizes is None:
         sizes = np.ones(len(df), np.uint8)
     further = np.arange(int(sizes.max(initial=1)) + 1) - 1.0  # words of a token after the first
     fainter, narrower = (np.power(decay, further).astype(df.dtype)[sizes] for decay in (_MEAN_DECAY, _WIDTH_DECAY))
-    ratio = log_count_ratios(s.presence)
+    ratio = log_count_ratios(presence)
     width = np.abs(ratio)
     root = 1.0 if ratio.shape[1] == 1 else float(np.sqrt(2))
     attention = width.max(axis=1) * narrower * df.dtype.type(sharpness / root)

@@ -17,6 +17,7 @@ from ..model.prior import PriorOptions, Statistics, curvature_of, prior_of, stat
 from ..model.shrinkage import contributing_values, kept_shares
 from .lbfgs import LBFGS, LBFGSState
 from .loop import Status, run
+from .teaching import Teaching
 
 _AVERAGED = 3  # steps
 _PAIRS = 2  # of L-BFGS: two are as good as five for the few steps of a fit, and vectors are most of its memory
@@ -97,17 +98,18 @@ def fit_scalars(
     watch: Watch | None = None,
     resume: Callable[[], LBFGSState] | None = None,
     steps: int = 0,
+    teaching: Teaching | None = None,
 ) -> Trained:
     """Minimise sum_i loss_i + |g|^2 / 2 + penalty |h|^2 / 2 over g, h, c, where b = mean + width g, a = attention + h.
 
     The descent sees x = (g, h, c). The answer is the mean of the last steps. With a large tolerance it is a regulariser
     of its own: the first few steps fit what many documents share, later ones what only the training documents have.
     Where the options ask for it, small contributions are silenced in the end. `resume` gives the state of an earlier
-    run, after so many steps.
+    run, after so many steps. A teacher moves the prior.
     """
     with one_blas_thread(), pool_of(data.threads) as threads:
         data = replace(data, threads=threads)
-        trained, threshold = _descended(data, options, max_iter, tolerance, watch, resume, steps)
+        trained, threshold = _descended(data, options, max_iter, tolerance, watch, resume, steps, teaching)
         theta = trained.theta  # all other vectors of the descent are gone
         if threshold > 0:
             theta = silenced(data, theta, trained.presence.sum(axis=1), threshold)
@@ -122,10 +124,11 @@ def _descended(
     watch: Watch | None,
     resume: Callable[[], LBFGSState] | None,
     steps: int,
+    teaching: Teaching | None,
 ) -> tuple[Trained, float]:
     """The model before anything is silenced, and the threshold for that."""
     seen, loss = data.sum(statistics, data.n_classes), loss_for(data.n_classes)
-    prior = prior_of(seen, options, data.sizes)
+    prior = prior_of(seen, options, data.sizes, None if teaching is None else teaching.counts())
     (V, m), penalty = prior.mean.shape, prior.attention_penalty
     odds, cuts = prior.odds.astype(prior.mean.dtype), [V * m, V * (m + 1)]
 
@@ -137,6 +140,8 @@ def _descended(
 
     def objective(x: Float) -> tuple[float, Float]:
         found, slope = data.sum(evaluate, loss, parameters(x)), np.empty_like(x)
+        if teaching is not None and teaching.loss:
+            found += teaching.evaluate(parameters(x))
         (g, h, _), (of_g, of_h, of_c) = np.split(x, cuts), np.split(slope, cuts)
         np.multiply(found.B.T, prior.width, out=of_g.reshape(V, m))
         of_g += g
@@ -156,6 +161,18 @@ def _descended(
     used = min(_AVERAGED, max(1, (outcome.steps + 1) // 2))  # nothing of the first half of a short run
     theta = parameters(outcome.state.mean_of_last(used))
     return Trained(theta, outcome.status, outcome.steps, outcome.state.value, presence), prior.threshold
+
+
+def taught(
+    data: TrainingSet, options: PriorOptions, max_iter: int, tolerance: float, teaching: Teaching
+) -> Teaching:
+    """The teaching of the last fit: models were asked, each taught by the one before it, with nothing silenced."""
+    gentle = replace(options, brevity=0.0)
+    for turn in range(teaching.rounds):
+        before = teaching if turn or teaching.given else None
+        model = fit_scalars(data, gentle, max_iter, tolerance, teaching=before).theta
+        teaching = replace(teaching, model=model)
+    return teaching
 
 
 def silenced(data: TrainingSet, theta: Parameters, df: Float, threshold: float) -> Parameters:
