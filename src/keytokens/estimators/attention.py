@@ -26,12 +26,11 @@ from ..model.embeddings import Embeddings, embed
 from ..model.losses import log_probabilities, probabilities
 from ..model.prior import PriorOptions
 from ..model.weighting import WEIGHTINGS, weigh
-from ..training.fit import TrainingSet, fit_scalars, taught
+from ..training.fit import TrainingSet, fit_scalars
 from ..training.lbfgs import LBFGSState
 from ..training.teaching import Teaching
 from ..training.weights import check_memory, check_weights, class_weighted
 from .prior import Prior
-from .teachers import judge
 
 if TYPE_CHECKING:
     from .streaming import Workplace
@@ -168,6 +167,13 @@ class Attention(Scoring):
         weight = check_weights(owner, weight, dtype)
         return TrainingSet.of(blocks, y, weight, n_classes, self._threads, sizes)
 
+    @property
+    def _rules(self) -> tuple[PriorOptions, int, float]:
+        """The prior, the most steps, and the tolerance, as training takes them."""
+        prior = self.prior or Prior()
+        options = PriorOptions(prior.ratio, prior.spread, prior.sink, prior.attention_penalty, self.brevity)
+        return options, self.max_iter, prior.tol
+
     def _learn(
         self,
         data: TrainingSet,
@@ -178,22 +184,8 @@ class Attention(Scoring):
     ) -> None:
         """Fit to documents wherever they lie; the model changes in one instant, when all has gone well.
 
-        `place` keeps states of the training.
+        `place` keeps states of the training; `teaching` is that of the last round.
         """
-        prior = self.prior or Prior()
-        options = PriorOptions(prior.ratio, prior.spread, prior.sink, prior.attention_penalty, self.brevity)
-        if teaching is not None:
-            told = teaching.agreement(data, options) if teaching.given else None
-            if told is not None:
-                judge(*told, len(classes), sum(map(len, data.y)))
-            teaching = taught(data, options, self.max_iter, prior.tol, teaching)
-            more["taught_"] = {
-                "teacher": more["taught_"],
-                "texts": sum(map(len, teaching.documents.y)),
-                "weight": teaching.weight,
-                "loss": teaching.loss,
-                "agreement": None if told is None else told[0],
-            }
         history = [] if place is None else place.history()
         resume = place.state if place is not None and history else None
         with progress(self.verbose) as tick:
@@ -204,7 +196,7 @@ class Attention(Scoring):
                 history.append(state.value)
                 tick(state.value)
 
-            done = fit_scalars(data, options, self.max_iter, prior.tol, watch, resume, len(history), teaching)
+            done = fit_scalars(data, *self._rules, watch, resume, len(history), teaching)
         theta = done.theta
         self.__dict__.update(
             classes_=classes,

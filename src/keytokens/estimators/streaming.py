@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from ..text.spill import Threads
 from ..text.vocabulary import Vocabulary
 from ..training.lbfgs import LBFGSState
 from .compression import pack_words, unpack_words
+from .teachers import Teacher, Unlabeled
 
 Batches = Iterable[tuple[Sequence[str], Sequence[Any]]]
 Relabel = Callable[[list[Any]], list[Any]]
@@ -67,7 +68,14 @@ class Gathered:
     counts: Filed
     classes: NDArray[Any]
     y: NDArray[np.intp]
+    told: NDArray[Any]  # of the texts behind them, which have no label; see `Unlabeled.told`
     dropped: dict[str, Any] | None = None  # what a budget of memory has cost, see `Budget.keep`
+
+    def blocks(self) -> tuple[list[Block], list[Block]]:
+        """Of the texts with labels, and of those without."""
+        blocks = self.counts.blocks()
+        first = next((at for at, ends in enumerate(accumulate(map(len, blocks))) if ends > len(self.y)), len(blocks))
+        return blocks[:first], blocks[first:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +87,10 @@ class Filed:
     n_tokens: int
 
     @classmethod
-    def of(cls, built: Built, counts: str, n_classes: int, folder: Path) -> Filed:
+    def of(cls, built: Built, counts: str, n_classes: int, n_labelled: int, folder: Path) -> Filed:
         """Write the counts of texts, weighed, to files in a folder."""
         pointer = np.concatenate([[0], *built.sizes]).cumsum(dtype=np.int64)
-        spans, n_tokens = list(pairwise(block_bounds(pointer, n_classes))), len(built.vocabulary)
+        spans, n_tokens = list(pairwise(block_bounds(pointer, n_classes, n_labelled))), len(built.vocabulary)
         lengths = int(pointer[-1]), int(pointer[-1]), len(spans) * (n_tokens + 1)
         filed = cls(tuple(map(MappedArray, lengths, _KINDS, [folder] * 3, _FILES)), [], n_tokens)
         for span in spans:
@@ -262,18 +270,26 @@ def gather(
     budget: Budget | None,
     place: Workplace,
     relabel: Relabel | None = None,
+    others: Unlabeled | None = None,
 ) -> Gathered:
     """One pass over the batches; what it finds lies in the folder of the workplace."""
     coded: list[Coded] = []
     known: set[Any] = set()
+    others = others or Unlabeled((), Teacher())
 
     def texts() -> Iterator[str]:
         for some, labels in batches:
             listed = check_texts("fit_batches", some)
             coded.append(code("fit_batches", listed_labels("fit_batches", labels, len(listed))))
             known.update((type(label), label) for label in coded[-1].distinct)
+            others.labelled(listed)
             if budget is not None:
                 budget.n_texts, budget.n_classes = budget.n_texts + len(listed), max(2, len(known))
+                budget.read(listed)
+            yield from listed
+        for listed in others.texts(lambda: codes_of("fit_batches", coded, relabel)[0]):
+            if budget is not None:
+                budget.n_texts += len(listed)
                 budget.read(listed)
             yield from listed
 
@@ -282,8 +298,8 @@ def gather(
         advice = "lower min_df, raise max_df, or look at the texts"
         raise refusal("fit_batches", "batches", "hold at least one token within the limits", "none", advice)
     classes, y = codes_of("fit_batches", coded, relabel)
-    filed = Filed.of(built, counts, len(classes), place.folder)
-    return Gathered(built.vocabulary, filed, classes, y, None if budget is None else budget.dropped)
+    filed = Filed.of(built, counts, len(classes), len(y), place.folder)
+    return Gathered(built.vocabulary, filed, classes, y, others.told, None if budget is None else budget.dropped)
 
 
 def sealed(record: dict[str, Any]) -> bytes:
@@ -360,7 +376,7 @@ class Workplace:
     def keep(self, found: Gathered) -> None:
         for file in found.counts.files:
             file.sync()
-        arrays = {"sizes": np.array(found.counts.sizes, np.int64), "y": found.y.astype(np.int64)}
+        arrays = {"sizes": np.array(found.counts.sizes, np.int64), "y": found.y.astype(np.int64), "told": found.told}
         arrays |= pack_words(found.vocabulary)
         write_whole(self.folder / "gathered.safetensors", save(arrays))
         record = {
@@ -394,13 +410,13 @@ class Workplace:
 
     def _gathered(self, record: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Gathered:
         sizes, y, classes = arrays.pop("sizes").tolist(), arrays.pop("y"), np.array(record["classes"])
-        vocabulary = unpack_words(arrays)
-        if len(y) != sum(n for n, _ in sizes) or len(vocabulary) != record["tokens"]:
+        told, vocabulary = arrays.pop("told"), unpack_words(arrays)
+        if len(y) + len(told) != sum(n for n, _ in sizes) or len(vocabulary) != record["tokens"]:
             raise ValueError("the arrays do not fit together")
         if y.min() < 0 or y.max() >= len(classes):
             raise ValueError("the numbers are out of range")
         filed = Filed.opened(self.folder, sizes, record["tokens"])
-        return Gathered(vocabulary, filed, classes, y, record["dropped"])
+        return Gathered(vocabulary, filed, classes, y, told, record["dropped"])
 
     # ---- the state of training
 

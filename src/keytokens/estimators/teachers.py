@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -13,34 +14,36 @@ from sklearn.base import clone
 
 from ..base.checks import Seen, check_number, check_texts
 from ..base.errors import refusal
-from ..training.fit import TrainingSet
-from ..training.teaching import Teaching
-from .unseen import hashes_of, salt_of
+from .unseen import Hashes, hashes_of, salt_of
 
 SELF = "self"
 _SUM = 1e-3  # by which the probabilities of a text may miss 1
+_SALT = salt_of("")
 
 
 @dataclass(frozen=True, eq=False)
 class Teacher:
-    """Whom `fit` asks about texts without labels, and how much it believes.
+    """Whom a fit asks about texts without labels, and how much it believes.
 
     >>> teacher = Teacher.of(lambda texts: [[0.2, 0.8]] * len(texts))
     >>> teacher.kind, teacher.told(["a", "b"], np.array(["bad", "good"])).shape
     ('function', (2, 2))
     """
 
-    given: Any = SELF
+    given: Any = SELF  # of probabilities: an array for each batch of texts
     weight: float = 1.0
     loss: float = 0.0
-    classes: NDArray[Any] | None = None  # of the columns, where they may be more than those of the labels
+    classes: NDArray[Any] | None = None  # of its columns; None: those of the labels
 
     @classmethod
     def of(cls, given: Any = SELF, weight: float = 1.0, loss: float = 0.0) -> Teacher:
-        """Checked."""
+        """Checked; a teacher stays what it is."""
+        if isinstance(given, Teacher):
+            return given
         check_number("fit", "teacher_weight", weight, 0)
         check_number("fit", "teacher_loss", loss, 0)
-        if isinstance(given, str | bytes | type) and given != SELF:
+        known = isinstance(given, Iterable) or callable(given) or _learns(given)
+        if not known or isinstance(given, bytes | type) or (isinstance(given, str) and given != SELF):
             rule = 'be "self", an estimator, a function of texts, or an array of probabilities'
             raise refusal("fit", "teacher", rule, given, "for example teacher=pipeline.predict_proba")
         return cls(given, float(weight), float(loss))
@@ -49,34 +52,44 @@ class Teacher:
     def kind(self) -> str:
         if isinstance(self.given, str):
             return SELF
-        return "estimator" if self.learns else "function" if callable(self.given) else "probabilities"
-
-    @property
-    def learns(self) -> bool:
-        """Whether it is fitted to the labelled texts first, anew for each fold."""
-        return hasattr(self.given, "predict_proba") and hasattr(self.given, "fit")
-
-    def rows(self, which: NDArray[np.intp], n_texts: int) -> Teacher:
-        """The teacher of some of so many texts."""
-        if self.kind != "probabilities":
-            return self
-        P = _array(self.given)
-        if P.ndim != 2 or len(P) != n_texts:
-            rule = f"have one row of probabilities for each of the {n_texts} texts without a label"
-            raise refusal("fit", "teacher", rule, Seen(f"shape {P.shape}") if P.size else self.given)
-        return replace(self, given=P[which])
+        return "estimator" if _learns(self.given) else "function" if callable(self.given) else "probabilities"
 
     def fitted(self, texts: Sequence[str], labels: NDArray[Any]) -> Teacher:
-        """One that has learned the labels, if it is one that learns."""
-        if not self.learns:
+        """One that has learned the labels, if it is an estimator: a copy of it, anew for each fold."""
+        if self.kind != "estimator":
             return self
         model = clone(self.given).fit(texts, labels)
-        return replace(self, given=model.predict_proba, classes=model.classes_)
+        return replace(self, given=model.predict_proba, classes=getattr(model, "classes_", None))
 
-    def told(self, texts: Sequence[str], classes: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, K) what it says of the texts, checked, shared among these classes."""
+    def of_batches(self) -> Teacher:
+        """Refused where it would have to be fitted to texts that are not in memory."""
+        if self.kind == "estimator":
+            rule = "be fitted already, for texts in batches"
+            raise refusal("fit_batches", "teacher", rule, self.given, "give its predict_proba")
+        return self
+
+    def for_each(self, batches: Iterable[Sequence[str]]) -> Iterator[tuple[Sequence[str], Any]]:
+        """The batches of texts, each with who is asked about it."""
+        if self.kind != "probabilities":
+            yield from zip(batches, repeat(self.given), strict=False)
+            return
+        own = iter(self.given)
+        for batch in batches:
+            try:
+                yield batch, next(own)
+            except StopIteration:
+                raise refusal("fit", "teacher", "have an array for each batch of texts", Seen("fewer")) from None
+
+    def told(self, texts: Sequence[str], classes: NDArray[Any], given: Any = None) -> NDArray[Any]:
+        """(n, K) what is said of the texts, checked, shared among these classes; zeros where the model is the teacher."""
+        given = self.given if given is None else given
+        if isinstance(given, str):
+            return np.zeros(len(texts), np.intp)
         columns = classes if self.classes is None else self.classes
-        P = _array(self.given(texts) if callable(self.given) else self.given)
+        try:
+            P = np.asarray(given(texts) if callable(given) else given, np.float64)
+        except (TypeError, ValueError):
+            P = np.zeros(0)
         if P.shape != (len(texts), len(columns)):
             names = ", ".join(map(str, columns.tolist()[:5])) + ", ..." * (len(columns) > 5)
             rule = f"give {len(texts)} rows of {len(columns)} probabilities, in the order {names}"
@@ -90,55 +103,73 @@ class Teacher:
         return np.where(total > 0, P / np.maximum(total, 1e-300), 1 / len(classes)).astype(np.float32)
 
 
-def _array(given: Any) -> NDArray[Any]:
-    """Numbers; empty for what is none."""
-    try:
-        return np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        return np.zeros(0)
+def _learns(given: Any) -> bool:
+    return hasattr(given, "predict_proba") and hasattr(given, "fit")
 
 
-@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Tells which hashes have not come before, batch by batch.
+
+    What came before lies in sorted arrays; two are merged where they are of about the same size.
+
+    >>> distinct = Distinct()
+    >>> [distinct.new(np.array(batch, np.uint64)).tolist() for batch in ([7, 5, 7], [5, 6])]
+    [[0, 1], [1]]
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[Hashes] = []
+
+    def new(self, hashes: Hashes) -> NDArray[np.intp]:
+        """The places of the new ones, in order; of equal ones the first."""
+        own, first = np.unique(hashes, return_index=True)
+        fresh = np.ones(len(own), np.bool_)
+        for seen in self._seen:
+            fresh &= ~np.isin(own, seen, assume_unique=True)
+        self._seen.append(own[fresh])
+        while len(self._seen) > 1 and len(self._seen[-2]) <= 2 * len(self._seen[-1]):
+            last = self._seen.pop()
+            self._seen[-1] = np.sort(np.concatenate([self._seen[-1], last]))
+        return np.sort(first[fresh])
+
+
 class Unlabeled:
-    """Texts without labels, no labelled one among them and none twice, and their teacher."""
+    """Texts without labels, batch by batch: no labelled one among them and none twice, and what is said of them."""
 
-    texts: list[str]
-    teacher: Teacher
+    def __init__(self, batches: Iterable[Sequence[str]], teacher: Teacher) -> None:
+        self.teacher = teacher
+        self._batches = batches
+        self._distinct = Distinct()
+        self._told: list[NDArray[Any]] = []
 
-    @classmethod
-    def of(cls, given: Any, teacher: Teacher, labelled: Sequence[str], classes: NDArray[Any]) -> Unlabeled:
-        """Checked; no texts for None."""
-        texts = [] if given is None else check_texts("fit", given)
-        salt = salt_of("")
-        seen, new = set(hashes_of(labelled, salt).tolist()), []
-        for row, name in enumerate(hashes_of(texts, salt).tolist()):
-            if name not in seen:
-                seen.add(name)
-                new.append(row)
-        if teacher.classes is None:
-            teacher = replace(teacher, classes=classes)
-        return cls([texts[row] for row in new], teacher.rows(np.array(new, np.intp), len(texts)) if texts else teacher)
+    def labelled(self, texts: Sequence[str]) -> None:
+        """These have labels: they come before all others."""
+        self._distinct.new(hashes_of(texts, _SALT))
 
-    def __len__(self) -> int:
-        return len(self.texts)
+    def texts(self, classes: Callable[[], NDArray[Any]]) -> Iterator[list[str]]:
+        """The new texts of each batch; `classes` is called when the first has come, and all labels are known."""
+        known: NDArray[Any] | None = None
+        for batch, given in self.teacher.for_each(self._batches):
+            known = classes() if known is None else known
+            listed = check_texts("fit", batch)
+            told = self.teacher.told(listed, known, given)
+            new = self._distinct.new(hashes_of(listed, _SALT))
+            self._told.append(told[new])
+            yield [listed[row] for row in new.tolist()]
 
-    def told(self, labelled: Sequence[str], labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-        """What the teacher says of each text; a number without a meaning where it is the model itself."""
-        if self.teacher.kind == SELF:
-            return np.zeros(len(self), np.intp)
-        return self.teacher.fitted(labelled, labels).told(self.texts, classes)
-
-    def teaching(self, documents: TrainingSet) -> Teaching:
-        """Of these texts as documents, with what was told."""
-        return Teaching(documents, self.teacher.kind != SELF, self.teacher.weight, self.teacher.loss)
+    @property
+    def told(self) -> NDArray[Any]:
+        """(m, K) probabilities of the new texts; (m,) zeros where the model is the teacher."""
+        return np.concatenate(self._told) if self._told else np.zeros(0, np.intp)
 
 
 def judge(agreement: float, error: float, n_classes: int, n_texts: int) -> None:
     """Refuse a teacher that the labels contradict; announce one that may as well have guessed."""
-    seen = f"{agreement:.0%} of each of the {n_classes} classes told, on average, from {n_texts:,} labelled texts"
-    if agreement <= 1 / n_classes:
+    guess = 1 / n_classes
+    seen = f"{agreement:.0%} of each class, on average, of {n_texts:,} labelled texts"
+    if agreement <= guess:
         advice = "look at the order of its columns, and at what it says of a few texts"
-        raise refusal("fit", "teacher", f"agree with the labels more than a guess, {1 / n_classes:.0%}", Seen(seen), advice)
-    if agreement <= 1 / n_classes + 2 * error:
-        line = f"fit: the teacher may be guessing, which would harm the model: {seen}; a guess has {1 / n_classes:.0%}."
+        raise refusal("fit", "teacher", f"tell the labels better than a guess, {guess:.0%}", Seen(seen), advice)
+    if agreement <= guess + 2 * error:
+        line = f"fit: the teacher may be guessing, and that would harm the model: it tells {seen}; a guess {guess:.0%}."
         warnings.warn(line, UserWarning, stacklevel=4)

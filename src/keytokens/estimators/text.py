@@ -19,19 +19,21 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.checks import check_labels, check_number, check_range, check_texts, check_truth, one_column, text_advice
 from ..base.errors import refusal
 from ..base.threads import ordered_map
-from ..model.blocks import Float, blocks_of
+from ..model.blocks import Block, Float, blocks_of
 from ..model.weighting import WEIGHTINGS
 from ..text.ngrams import Limits, build
 from ..text.spill import Threads
 from ..text.vocabulary import Vocabulary
 from ..text.words import blocks
+from ..training.fit import TrainingSet, taught
+from ..training.teaching import Teaching
 from ..training.weights import class_weighted, sample_weights
 from .attention import Attention, Exact
 from .crossfit import Parts, cross_fit, remembered
 from .evaluation import OUT_OF_FOLD, Evaluation, evaluate, stored
 from .locate import explain_texts, predicted, read_together
 from .prior import Prior
-from .teachers import SELF, Teacher, Unlabeled
+from .teachers import SELF, Teacher, Unlabeled, judge
 from .unseen import Unseen
 
 if TYPE_CHECKING:  # loaded by the methods that need them: a model that only predicts does not wait for them
@@ -166,41 +168,75 @@ class KeyTokenClassifier(Attention):
         given = sample_weights("fit", sample_weight, len(texts))
         classes, codes = np.unique(y, return_inverse=True)
         unseen = remembered(texts, len(classes))
-        guide = teacher if isinstance(teacher, Teacher) else Teacher.of(teacher, teacher_weight, teacher_loss)
-        others = Unlabeled.of(unlabeled, guide, texts, classes)
+        guide = Teacher.of(teacher, teacher_weight, teacher_loss)
+        others, told = self._told_of(texts, y, classes, unlabeled, guide)
         if self.cross_fit:
-            unseen = self._out_of_fold(texts, y, given, classes, others).beside(unseen)
-        built = build(chain(texts, others.texts), self._limits(), Threads(self._threads))
+            unseen = self._out_of_fold(texts, y, given, classes, others, told, guide).beside(unseen)
+        built = build(chain(texts, others), self._limits(), Threads(self._threads))
         vocabulary, ends, weigh = built.vocabulary, (0, len(texts), built.n_texts), WEIGHTINGS[self.counts]
-        counts, more = (built.matrix(weigh, *span) for span in pairwise(ends))
+        del others
+        matrices = [built.matrix(weigh, *span) for span in pairwise(ends)]
         del built
         if not len(vocabulary):
             advice = "lower min_df, raise max_df, or look at the texts"
             raise refusal("fit", "texts", "hold at least one token within the limits", f"{len(texts)} texts", advice)
         weight = class_weighted(self.class_weight, y, given)
-
-        teaching, kind, words = None, None, vocabulary.sizes
-        if others:
-            kind = others.teacher.kind
-            told, some = others.told(texts, y, classes), blocks_of(more, len(classes))
-            teaching = others.teaching(self._training_set(some, len(classes), told, np.ones(len(told)), words))
-            del told, some
-        del texts, y, others, more  # lists and arrays of our own
-        documents = blocks_of(counts, len(classes))
-        del counts
-        data = self._training_set(documents, len(classes), codes, weight, words)
-        more_facts = {"vocabulary_": vocabulary, "dropped_": None, "about_": None, "taught_": kind}
-        self._learn(data, classes, teaching=teaching, **more_facts)
+        del texts, y  # a list and an array of our own
+        some, more = (blocks_of(matrices.pop(0), len(classes)) for _ in range(2))
+        data = self._training_set(some, len(classes), codes, weight, vocabulary.sizes)
+        facts = {"vocabulary_": vocabulary, "dropped_": None, "about_": None}
+        self._learn(data, classes, **self._taught(data, more, told, guide), **facts)
         self.keep(unseen)
         return self
 
+    def _told_of(
+        self, texts: list[str], y: NDArray[Any], classes: NDArray[Any], unlabeled: Any, teacher: Teacher
+    ) -> tuple[list[str], NDArray[Any]]:
+        """The texts without labels that are new, and what the teacher says of them."""
+        if unlabeled is None:
+            return [], np.zeros(0, np.intp)
+        asked = teacher.fitted(texts, y)
+        if asked.kind == "probabilities":
+            asked = replace(asked, given=[asked.given])  # of one batch
+        others = Unlabeled([unlabeled], asked)
+        others.labelled(texts)
+        return list(chain.from_iterable(others.texts(lambda: classes))), others.told
+
+    def _taught(self, data: TrainingSet, more: list[Block], told: NDArray[Any], teacher: Teacher) -> dict[str, Any]:
+        """What `_learn` is to know of texts without labels."""
+        if not len(told):
+            return {"teaching": None, "taught_": None}
+        ones = np.ones(len(told))
+        documents = self._training_set(more, data.n_classes, told, ones, data.sizes)
+        return self._teaching(data, documents, teacher)
+
+    def _teaching(self, data: TrainingSet, documents: TrainingSet, teacher: Teacher) -> dict[str, Any]:
+        teaching = Teaching(documents, teacher.kind != SELF, teacher.weight, teacher.loss)
+        n_texts, n_labelled = (sum(map(len, own.y)) for own in (documents, data))
+        facts = {"teacher": teacher.kind, "texts": n_texts, "weight": teacher.weight, "loss": teacher.loss}
+        if teaching.given:
+            agreement, error = teaching.agreement(data, self._rules[0])
+            judge(agreement, error, data.n_classes, n_labelled)
+            facts["agreement"] = agreement
+        return {"teaching": taught(data, *self._rules, teaching), "taught_": facts}
+
     def _out_of_fold(
-        self, texts: list[str], y: NDArray[Any], weight: Float, classes: NDArray[Any], others: Unlabeled
+        self,
+        texts: list[str],
+        y: NDArray[Any],
+        weight: Float,
+        classes: NDArray[Any],
+        others: list[str],
+        told: NDArray[Any],
+        teacher: Teacher,
     ) -> Unseen:
+        if told.ndim == 2 and teacher.kind != "estimator":  # which learns anew
+            teacher = replace(teacher, given=told, classes=classes)
+
         def fit(rows: NDArray[np.intp]) -> KeyTokenClassifier:
             model = clone(self).set_params(cross_fit=0)
             own = [texts[row] for row in rows.tolist()]
-            return model.fit(own, y[rows], weight[rows], unlabeled=others.texts, teacher=others.teacher)
+            return model.fit(own, y[rows], weight[rows], unlabeled=others, teacher=teacher)
 
         parts = Parts(self.random_state if isinstance(self.random_state, int) else 0, folds=self.cross_fit)
         return cross_fit(texts, y.tolist(), parts, fit).unseen(classes.tolist()).calibrated()
@@ -245,6 +281,10 @@ class KeyTokenClassifier(Attention):
         resume: bool = False,
         source: str = "",
         relabel: Callable[[list[Any]], list[Any]] | None = None,
+        unlabeled: Iterable[Sequence[str]] = (),
+        teacher: Any = SELF,
+        teacher_weight: float = 1.0,
+        teacher_loss: float = 0.0,
     ) -> KeyTokenClassifier:
         """`fit` to batches (texts, labels) that together may be larger than the memory; the model is the same.
 
@@ -256,19 +296,24 @@ class KeyTokenClassifier(Attention):
         With a `folder` of its own a fit saves its state every few seconds, and after an interruption `resume=True` goes
         on there and ends with the same bits; `source` is any text that says which data these are. The folder may be
         removed when the fit is done. `relabel` turns the distinct labels, once all are known, into those of the model.
+
+        Texts without labels come in batches too; their teacher is the model itself, a function, or an array a batch.
         """
         from .streaming import LEAST_MEMORY, Budget, Workplace, gather
 
         self.check_options()
+        guide = Teacher.of(teacher, teacher_weight, teacher_loss).of_batches()
         check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
         with TemporaryDirectory() if folder is None else nullcontext(folder) as given:
             options = {k: repr(v) for k, v in self.flat_params().items() if k not in ("threads", "verbose")}
-            place = Workplace(Path(given), {**options, "source": source, "memory": memory}, resume)
+            options |= {"source": source, "memory": memory, "teacher": [guide.kind, guide.weight, guide.loss]}
+            place = Workplace(Path(given), options, resume)
             found = place.kept()
             if found is None:
                 try:
                     budget = None if memory is None else Budget(int(memory), self._threads, share)
-                    found = gather(batches, self._limits(), self.counts, self._threads, budget, place, relabel)
+                    others = Unlabeled(unlabeled, guide)
+                    found = gather(batches, self._limits(), self.counts, self._threads, budget, place, relabel, others)
                 except BaseException:
                     place.leave()
                     raise
@@ -277,9 +322,11 @@ class KeyTokenClassifier(Attention):
             labels = found.classes[found.y] if isinstance(self.class_weight, dict) else found.y
             weight = class_weighted(self.class_weight, labels, np.ones(len(labels)))
             words = found.vocabulary.sizes
-            data = self._training_set(found.counts.blocks(), len(found.classes), found.y, weight, words)
+            some, more = found.blocks()
+            data = self._training_set(some, len(found.classes), found.y, weight, words)
             kept = None if folder is None else place
-            self._learn(data, found.classes, kept, vocabulary_=found.vocabulary, dropped_=found.dropped, about_=None)
+            facts = {"vocabulary_": found.vocabulary, "dropped_": found.dropped, "about_": None}
+            self._learn(data, found.classes, kept, **self._taught(data, more, found.told, guide), **facts)
             self.unseen_, self.label_noise_ = None, 0.0
         return self
 

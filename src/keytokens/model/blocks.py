@@ -113,11 +113,15 @@ def blocks_of(counts: sparse.csr_matrix, n_classes: int) -> list[Block]:
     return [Block.of(_cut(counts, *span)) for span in pairwise(block_bounds(counts.indptr, n_classes))]
 
 
-def block_bounds(pointer: NDArray[np.signedinteger[Any]], n_classes: int) -> list[int]:
+def block_bounds(pointer: NDArray[np.signedinteger[Any]], n_classes: int, at: int | None = None) -> list[int]:
     """Where the blocks of documents with this pointer begin, and the number of documents; one block at least.
 
-    A block has about BLOCK entries, scores and other numbers of its documents, of which training holds several.
+    A block has about BLOCK entries, scores and other numbers of its documents, of which training holds several. No
+    block has documents from before and from behind `at`.
     """
+    if at is not None and at < len(pointer) - 1:
+        behind = block_bounds(pointer[at:] - pointer[at], n_classes)
+        return block_bounds(pointer[: at + 1], n_classes) + [at + bound for bound in behind[1:]]
     work = pointer + np.arange(len(pointer), dtype=np.int64) * (n_classes + _DOCUMENT)
     bounds = _bounds(work, max(1, round(int(work[-1]) / BLOCK)))
     return bounds if len(bounds) > 1 else [0, 0]
