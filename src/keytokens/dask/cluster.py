@@ -22,7 +22,7 @@ from ..base.errors import KeyTokensError, refusal
 from ..estimators.streaming import Coded, code
 from ..model.attention import Gradient, Parameters
 from ..model.blocks import Block, Float
-from ..model.prior import Statistics
+from ..model.prior import SoftCounts, Statistics
 from ..text.hashing import KeyTable
 from ..text.matrix import Rows
 from ..text.ngrams import Grams, Reading, WordCounts
@@ -107,7 +107,7 @@ def _bytes(item: Any) -> int:
     return int(item.nbytes) if isinstance(item, np.ndarray) else int(sizeof(item))
 
 
-for _kind in (WordCounts, Reading, Grams, KeyTable, Rows, Parameters, Gradient, Statistics):
+for _kind in (WordCounts, Reading, Grams, KeyTable, Rows, Parameters, Gradient, Statistics, SoftCounts):
     sizeof.register(_kind, _bytes)
 sizeof.register(Block, lambda block: int(sizeof(block.tokens)))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dask.array
@@ -16,6 +18,7 @@ import dask
 from ..base.checks import check_texts
 from ..base.errors import refusal
 from ..estimators.streaming import Batches, Relabel, codes_of
+from ..estimators.teachers import PROBABILITIES, SELF, Teacher
 from ..estimators.text import KeyTokenClassifier
 from ..text.ngrams import build
 from ..training.weights import class_weighted, sample_weights
@@ -31,6 +34,7 @@ from .cluster import (
     weights_of,
 )
 from .ngrams import Workers
+from .teaching import told_on
 from .training import training_set
 
 _PATIENCE = 10.0  # seconds, for a scheduler to answer
@@ -71,15 +75,34 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}
 
-    def fit(self, texts: Any, labels: Any, sample_weight: Any = None) -> DaskKeyTokenClassifier:
-        """Fit to texts and their labels, one label a text."""
+    def fit(
+        self,
+        texts: Any,
+        labels: Any,
+        sample_weight: Any = None,
+        *,
+        unlabeled: Any = None,
+        teacher: Any = SELF,
+        teacher_weight: float = 1.0,
+        teacher_loss: float = 0.0,
+    ) -> DaskKeyTokenClassifier:
+        """Fit to texts and their labels, one label a text; texts without labels may be a collection too.
+
+        A function that teaches is called on the workers.
+        """
         self.check_options()
+        guide = Teacher.of(teacher, teacher_weight, teacher_loss).of_batches()
         cluster = Cluster.of(self.client)
+        parts, coded_labels = self._parts(cluster, texts), coded(cluster, labels)
+        others = [] if unlabeled is None else self._parts(cluster, unlabeled)
+        weights = weights_of(cluster, sample_weight)
+        return self._fit_parts(cluster, parts, coded_labels, weights, others=others, teacher=guide)
+
+    @staticmethod
+    def _parts(cluster: Cluster, texts: Any) -> list[Future]:
         if is_lazy(texts):
-            parts = futures_of(cluster, parts_of("fit", "texts", texts))
-        else:
-            parts = put_texts(cluster, check_texts("fit", texts))
-        return self._fit_parts(cluster, parts, coded(cluster, labels), weights_of(cluster, sample_weight))
+            return futures_of(cluster, parts_of("fit", "texts", texts))
+        return put_texts(cluster, check_texts("fit", texts))
 
     def _fit_parts(
         self,
@@ -88,23 +111,34 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         labels: list[Any],
         sample_weight: Any = None,
         relabel: Relabel | None = None,
+        others: Sequence[Future] = (),
+        teacher: Teacher | None = None,
     ) -> DaskKeyTokenClassifier:
         if not parts:
             raise refusal("fit", "texts", "hold at least one token within the limits", "no texts at all")
-        built = build(parts, self._limits(), Workers(cluster))
-        del parts
         classes, codes = codes_of("fit", cluster.gather(labels), relabel)
-        check_length(len(codes), built.n_texts)
-        weight = sample_weights("fit", sample_weight, built.n_texts)
+        guide = teacher or Teacher()
+        new, told = told_on(cluster, parts, others, guide, classes)
+        built = build([*parts, *new], self._limits(), Workers(cluster))
+        del parts, new
+        n_texts = built.n_texts - len(told)
+        check_length(len(codes), n_texts)
+        weight = sample_weights("fit", sample_weight, n_texts)
         vocabulary = built.vocabulary
         if not len(vocabulary):
             advice = "lower min_df, raise max_df, or look at the texts"
-            raise refusal("fit", "texts", "hold at least one token within the limits", f"{built.n_texts} texts", advice)
+            raise refusal("fit", "texts", "hold at least one token within the limits", f"{n_texts} texts", advice)
         named = classes[codes] if isinstance(self.class_weight, dict) else codes
         weight = class_weighted(self.class_weight, named, weight).astype(np.float32)
-        data = training_set(cluster, built, self.counts, codes, weight, len(classes), self._threads, self.threads)
+        rest = len(classes), self._threads, self.threads
+        data = training_set(cluster, built, self.counts, codes, weight, *rest)
+        taught: dict[str, Any] = {"teaching": None, "taught_": None}
+        if len(told):
+            ones = np.ones(len(told), np.float32)
+            documents = training_set(cluster, built, self.counts, told, ones, *rest, begin=n_texts)
+            taught = self._teaching(data, documents, guide)
         del built
-        self._learn(data, classes, vocabulary_=vocabulary, dropped_=None)
+        self._learn(data, classes, **taught, vocabulary_=vocabulary, dropped_=None)
         return self
 
     def to_local(self) -> KeyTokenClassifier:
@@ -164,8 +198,12 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         resume: bool = False,
         source: str = "",
         relabel: Relabel | None = None,
+        unlabeled: Iterable[Sequence[str]] = (),
+        teacher: Any = SELF,
+        teacher_weight: float = 1.0,
+        teacher_loss: float = 0.0,
     ) -> DaskKeyTokenClassifier:
-        """`fit` to batches (texts, labels), which are sent to the workers as they come.
+        """`fit` to batches (texts, labels), which are sent to the workers as they come; so are texts without labels.
 
         `relabel` turns the distinct labels, once all are known, into those of the model.
         """
@@ -173,6 +211,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
             rule = "not be given together with a cluster, whose workers hold everything in memory"
             raise refusal("fit_batches", "memory, folder, resume", rule, (memory, folder, resume))
         self.check_options()
+        guide = Teacher.of(teacher, teacher_weight, teacher_loss).of_batches()
         cluster = Cluster.of(self.client)
         labels: list[Any] = []
         parts: list[Future] = []
@@ -181,7 +220,10 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
             check_length(len(own), len(listed))
             parts += put_texts(cluster, listed)
             labels += coded(cluster, own)
-        return self._fit_parts(cluster, parts, labels, relabel=relabel)
+        others = [part for some in unlabeled for part in put_texts(cluster, check_texts("fit_batches", some))]
+        if guide.kind == PROBABILITIES:
+            guide = replace(guide, given=np.concatenate([np.asarray(own) for own in guide.given]))
+        return self._fit_parts(cluster, parts, labels, None, relabel, others, guide)
 
     def pruned(self, max_tokens: int) -> KeyTokenClassifier:
         return self.to_local().pruned(max_tokens)

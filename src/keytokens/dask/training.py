@@ -126,22 +126,23 @@ def training_set(
     cluster: Cluster,
     built: Built,
     counts: str,
-    y: NDArray[np.intp],
+    y: NDArray[Any],
     weight: Float,
     n_classes: int,
     threads: int,
     own_threads: int | None,
+    begin: int = 0,
 ) -> ClusterSet:
-    """The blocks that one machine would cut, each on one worker; their texts may come from several shards."""
+    """The blocks that one machine would cut of so many texts, each on one worker; they may come from several shards."""
     sizes = cluster.gather(cluster.run_each(_sizes, built.rows))
-    pointer = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
-    bounds = block_bounds(pointer, n_classes)
+    lengths = np.concatenate(sizes)[begin : begin + len(y)]
+    bounds = block_bounds(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), n_classes)
     n_tokens = len(built.vocabulary)
-    narrow = y.astype(np.min_scalar_type(n_classes))
+    narrow = y.astype(np.min_scalar_type(n_classes)) if y.ndim == 1 else y
     held: list[Future] = []
     for first, last in pairwise(bounds):
-        at = len(held) / (len(bounds) - 1)
-        parts = [(built.rows[number], *span) for number, *span in parts_of([*map(len, sizes)], first, last)]
+        at, span_of_all = len(held) / (len(bounds) - 1), (begin + first, begin + last)
+        parts = [(built.rows[number], *span) for number, *span in parts_of([*map(len, sizes)], *span_of_all)]
         own_y, own_weight = (_sent(cluster, array[first:last], at) for array in (narrow, weight))
         held.append(cluster.run(_block, parts, n_tokens, counts, own_y, own_weight, at=at))
     ends = bounds[1:-1]
@@ -205,7 +206,8 @@ def _block(
         for number, i, j in parts_of([len(own.sizes) for own in shard], first, last)
     ]
     matrix = stacked(rows, n_tokens, WEIGHTINGS[counts])
-    return Block.of(matrix), np.concatenate(y).astype(np.intp), np.concatenate(weight)
+    own = np.concatenate(y)
+    return Block.of(matrix), own.astype(np.intp) if own.ndim == 1 else own, np.concatenate(weight)
 
 
 def _threads(asked: int | None) -> int:

@@ -16,7 +16,7 @@ from ..base.checks import Seen, check_number, check_texts
 from ..base.errors import refusal
 from .unseen import Hashes, hashes_of, salt_of
 
-SELF = "self"
+SELF, ESTIMATOR, FUNCTION, PROBABILITIES = "self", "estimator", "function", "probabilities"
 _SUM = 1e-3  # by which the probabilities of a text may miss 1
 _SALT = salt_of("")
 
@@ -52,25 +52,25 @@ class Teacher:
     def kind(self) -> str:
         if isinstance(self.given, str):
             return SELF
-        return "estimator" if _learns(self.given) else "function" if callable(self.given) else "probabilities"
+        return ESTIMATOR if _learns(self.given) else FUNCTION if callable(self.given) else PROBABILITIES
 
     def fitted(self, texts: Sequence[str], labels: NDArray[Any]) -> Teacher:
         """One that has learned the labels, if it is an estimator: a copy of it, anew for each fold."""
-        if self.kind != "estimator":
+        if self.kind != ESTIMATOR:
             return self
         model = clone(self.given).fit(texts, labels)
         return replace(self, given=model.predict_proba, classes=getattr(model, "classes_", None))
 
     def of_batches(self) -> Teacher:
         """Refused where it would have to be fitted to texts that are not in memory."""
-        if self.kind == "estimator":
+        if self.kind == ESTIMATOR:
             rule = "be fitted already, for texts in batches"
             raise refusal("fit_batches", "teacher", rule, self.given, "give its predict_proba")
         return self
 
     def for_each(self, batches: Iterable[Sequence[str]]) -> Iterator[tuple[Sequence[str], Any]]:
         """The batches of texts, each with who is asked about it."""
-        if self.kind != "probabilities":
+        if self.kind != PROBABILITIES:
             yield from zip(batches, repeat(self.given), strict=False)
             return
         own = iter(self.given)
@@ -101,6 +101,11 @@ class Teacher:
         P = P[:, np.isin(columns, classes)]
         total = P.sum(axis=1, keepdims=True)
         return np.where(total > 0, P / np.maximum(total, 1e-300), 1 / len(classes)).astype(np.float32)
+
+
+def names_of(texts: Sequence[str]) -> Hashes:
+    """Equal texts have equal names."""
+    return hashes_of(texts, _SALT)
 
 
 def _learns(given: Any) -> bool:
@@ -144,7 +149,7 @@ class Unlabeled:
 
     def labelled(self, texts: Sequence[str]) -> None:
         """These have labels: they come before all others."""
-        self._distinct.new(hashes_of(texts, _SALT))
+        self._distinct.new(names_of(texts))
 
     def texts(self, classes: Callable[[], NDArray[Any]]) -> Iterator[list[str]]:
         """The new texts of each batch; `classes` is called when the first has come, and all labels are known."""
@@ -153,7 +158,7 @@ class Unlabeled:
             known = classes() if known is None else known
             listed = check_texts("fit", batch)
             told = self.teacher.told(listed, known, given)
-            new = self._distinct.new(hashes_of(listed, _SALT))
+            new = self._distinct.new(names_of(listed))
             self._told.append(told[new])
             yield [listed[row] for row in new.tolist()]
 

@@ -33,7 +33,7 @@ from .crossfit import Parts, cross_fit, remembered
 from .evaluation import OUT_OF_FOLD, Evaluation, evaluate, stored
 from .locate import explain_texts, predicted, read_together
 from .prior import Prior
-from .teachers import SELF, Teacher, Unlabeled, judge
+from .teachers import ESTIMATOR, PROBABILITIES, SELF, Teacher, Unlabeled, judge
 from .unseen import Unseen
 
 if TYPE_CHECKING:  # loaded by the methods that need them: a model that only predicts does not wait for them
@@ -196,7 +196,7 @@ class KeyTokenClassifier(Attention):
         if unlabeled is None:
             return [], np.zeros(0, np.intp)
         asked = teacher.fitted(texts, y)
-        if asked.kind == "probabilities":
+        if asked.kind == PROBABILITIES:
             asked = replace(asked, given=[asked.given])  # of one batch
         others = Unlabeled([unlabeled], asked)
         others.labelled(texts)
@@ -230,7 +230,7 @@ class KeyTokenClassifier(Attention):
         told: NDArray[Any],
         teacher: Teacher,
     ) -> Unseen:
-        if told.ndim == 2 and teacher.kind != "estimator":  # which learns anew
+        if told.ndim == 2 and teacher.kind != ESTIMATOR:  # which learns anew
             teacher = replace(teacher, given=told, classes=classes)
 
         def fit(rows: NDArray[np.intp]) -> KeyTokenClassifier:
