@@ -16,9 +16,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import compress
+from functools import cached_property
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,16 @@ from ..base.threads import cores
 from ..estimators.crossfit import Collector, Parts, cross_fit, remembered
 from ..estimators.evaluation import HELD_OUT, OUT_OF_FOLD, Evaluation, stored
 from ..estimators.streaming import Budget, sealed, unsealed
+from ..estimators.teachers import SELF, names_of
 from ..estimators.text import KeyTokenClassifier
 from ..estimators.tuning import Tuned, autotune
 from ..estimators.unseen import Hashes, Unseen, hashes_of, salt_of
 from ..io.reading import read_batches, read_table, tables_in
 from ..io.sources import check_format
 from ..io.table import Table, Wanted, as_classes, as_numbers, given_labels, labels_of, texts_of
+from .unlabeled import UnlabeledTable
 
+NO_TEXTS = np.zeros(0, np.uint64)
 FOLDS = 5
 SHARE = 0.2  # of the texts, held out where nothing is cross-fitted
 
@@ -94,6 +98,8 @@ class FitJob:
     memory: int | None = None  # bytes; the table is then read in batches, as it is with the next two
     resume: bool = False
     dask: str | None = None
+    unlabeled: str | None = None  # a table of texts without labels
+    teacher: str = SELF  # or how the names of its columns with probabilities begin
 
     @property
     def in_batches(self) -> bool:
@@ -131,6 +137,12 @@ class FitJob:
             raise InputError("fit: --dask keeps the texts on the workers; leave --memory and --resume out.")
         if self.in_batches and self.data == "-":
             raise InputError("fit: --memory and --resume read the data more than once; save it to a file first.")
+        if self.unlabeled is not None and self.autotune is not None:
+            raise InputError("fit: --autotune does not know of --unlabeled; leave one of them out.")
+        if self.unlabeled is None and self.teacher != SELF:
+            raise InputError("fit: --teacher is asked about texts without labels; give them with --unlabeled.")
+        if self.unlabeled == "-":
+            raise InputError("fit: --unlabeled is read more than once; save it to a file first.")
 
 
 class Fit:
@@ -163,6 +175,10 @@ class Fit:
     def __init__(self, job: FitJob, watch: Watcher) -> None:
         self.job, self.watch = job, watch
         self.wanted = Wanted(job.text, job.label, watch.warn)
+        self.others: UnlabeledTable | None = None
+        if job.unlabeled is not None:
+            wanted = Wanted(None, None, watch.warn, need_label=False)
+            self.others = UnlabeledTable(job.unlabeled, wanted, teacher=job.teacher)
         self.classes: Counter[Any] = Counter()
 
     @property
@@ -304,6 +320,18 @@ class _InMemory(Fit):
             model.unseen_ = remembered(self.texts, len(model.classes_))
         return model
 
+    @cached_property
+    def _unlabeled(self) -> dict[str, Any]:
+        """The texts without labels, none of which has one in the table, as `fit` takes them."""
+        if self.others is None:
+            return {}
+        labelled = names_of(self.texts)
+        given = self.others.given(lambda: labelled)
+        if self.others.teacher == SELF:
+            return {"unlabeled": list(chain.from_iterable(given["unlabeled"]))}
+        texts, told = zip(*given["unlabeled"], strict=True)
+        return {"unlabeled": list(chain(*texts)), "teacher": replace(given["teacher"], given=np.concatenate(told))}
+
     def _fit(self, texts: Sequence[str], labels: Sequence[Any], verbose: int = 0) -> KeyTokenClassifier:
         """A model of these texts; options are searched for anew, unless a share was held out: then they stay."""
         job, options = self.job, self.job.options
@@ -314,7 +342,7 @@ class _InMemory(Fit):
             self.tuned = autotune(texts, labels, seconds=job.autotune, max_bytes=job.max_bytes, seed=job.seed, **given)
             self.watch.say(f"tuned: {self.tuned}")
             return self.tuned.model
-        return KeyTokenClassifier(verbose=verbose).set_params(**options).fit(texts, labels)
+        return KeyTokenClassifier(verbose=verbose).set_params(**options).fit(texts, labels, **self._unlabeled)
 
 
 class _InBatches(Fit):
@@ -325,11 +353,12 @@ class _InBatches(Fit):
         assert isinstance(job.data, str)
         self.data, self.partial = job.data, partial
         self.told = False
+        self.apart: list[Hashes] = []  # names of the texts that a part has kept apart
         self.seen: Collector | None = None  # what a pass over all texts has remembered
         self.budget = None if job.memory is None else Budget(job.memory, job.options.get("threads") or cores())
         self.identity = self._identity()
         told = {name: value for name, value in job.options.items() if name != "threads"}
-        apart = [job.folds, job.share, job.seed, job.keep_texts]
+        apart = [job.folds, job.share, job.seed, job.keep_texts, job.teacher]
         self.asked_as = json.dumps([apart, job.memory, job.max_bytes, self.identity, told], default=repr)
 
     def ask_apart(self) -> Unseen | None:
@@ -388,7 +417,7 @@ class _InBatches(Fit):
         if job.dask is not None:
             from ..dask.estimator import fit_on_dask  # an extra: heavy, and perhaps not there
 
-            model = fit_on_dask(batches, job.options, job.dask, as_numbers)
+            model = fit_on_dask(batches, job.options, job.dask, as_numbers, **self._unlabeled(part))
         else:
             with writing(self.partial):
                 model = KeyTokenClassifier(verbose=self.watch.verbose).set_params(**job.options)
@@ -400,12 +429,18 @@ class _InBatches(Fit):
                     resume=job.resume,
                     source=json.dumps([part, job.folds, share, self.identity]),
                     relabel=as_numbers,
+                    **self._unlabeled(part),
                 )
         return model
+
+    def _unlabeled(self, part: int | None) -> dict[str, Any]:
+        """The texts without labels, as a fit of this part takes them: none that the model is asked about later."""
+        return {} if self.others is None else self.others.given(lambda: np.concatenate([NO_TEXTS, *self.apart]))
 
     def _batches(self, part: int | None, inside: bool = False) -> Iterator[tuple[list[str], list[Any], Hashes]]:
         """Texts, labels and hashes inside a part, or all but those; a first pass also counts the classes."""
         self.n_texts = 0
+        self.apart.clear()
         parts = self.job.parts()
         found: Counter[Any] = Counter()  # labels as they stand in the table
         if self.budget is not None:
@@ -423,6 +458,8 @@ class _InBatches(Fit):
                 self.seen = Collector(HELD_OUT, self.salt)
             hashes = hashes_of(texts, self.salt)
             within = np.zeros(len(texts), bool) if part is None else parts.of(hashes, labels) == part
+            if self.others is not None and within.any():
+                self.apart.append(names_of(list(compress(texts, within))))
             if part is None and self.seen is not None:
                 self.seen.remember(hashes, len(hashes))
             self.n_texts += len(table)
@@ -439,13 +476,13 @@ class _InBatches(Fit):
 
     def _identity(self) -> str:
         """Which data these are, as far as the file system tells."""
-        root = Path(self.data)
-        files = tables_in(root, self.job.format) if os.path.isdir(root) else [root]
-        try:
-            found = [(os.path.relpath(path, root.parent), path.stat()) for path in files]
-            stats = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in found]
-        except OSError:
-            stats = []  # whoever reads it says what is wrong
+        stats = []
+        for source in (self.data, *([] if self.job.unlabeled is None else [self.job.unlabeled])):
+            root = Path(source)
+            files = tables_in(root, self.job.format) if os.path.isdir(root) else [root]
+            with suppress(OSError):  # whoever reads it says what is wrong
+                found = [(os.path.relpath(path, root.parent), path.stat()) for path in files]
+                stats += [(name, stat.st_size, stat.st_mtime_ns) for name, stat in found]
         return json.dumps([self.job.text, self.job.label, stats])
 
 

@@ -198,7 +198,7 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
         resume: bool = False,
         source: str = "",
         relabel: Relabel | None = None,
-        unlabeled: Iterable[Sequence[str]] = (),
+        unlabeled: Iterable[Any] = (),
         teacher: Any = SELF,
         teacher_weight: float = 1.0,
         teacher_loss: float = 0.0,
@@ -220,9 +220,14 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
             check_length(len(own), len(listed))
             parts += put_texts(cluster, listed)
             labels += coded(cluster, own)
-        others = [part for some in unlabeled for part in put_texts(cluster, check_texts("fit_batches", some))]
-        if guide.kind == PROBABILITIES:
-            guide = replace(guide, given=np.concatenate([np.asarray(own) for own in guide.given]))
+        pairs = guide.kind == PROBABILITIES
+        others, told = [], []
+        for one in unlabeled:
+            some, own = one if pairs else (one, None)
+            others += put_texts(cluster, check_texts("fit_batches", some))
+            told.append(own)
+        if pairs:
+            guide = replace(guide, given=np.concatenate(told or [np.zeros((0, len(labels)))]))
         return self._fit_parts(cluster, parts, labels, None, relabel, others, guide)
 
     def pruned(self, max_tokens: int) -> KeyTokenClassifier:
@@ -243,7 +248,7 @@ def _answer(model: KeyTokenClassifier, method: str, part: Any, number: int) -> A
 
 
 def fit_on_dask(
-    batches: Batches, options: dict[str, Any], address: str, relabel: Relabel | None = None
+    batches: Batches, options: dict[str, Any], address: str, relabel: Relabel | None = None, **unlabeled: Any
 ) -> KeyTokenClassifier:
     """Fit to batches (texts, labels) with the workers of the scheduler at this address; the model is a local one."""
     try:
@@ -252,4 +257,5 @@ def fit_on_dask(
         advice = "start one (dask scheduler), and give its address"
         raise refusal("fit", "--dask", "be the address of a dask scheduler that answers", address, advice) from error
     with client:
-        return DaskKeyTokenClassifier(client).set_params(**options).fit_batches(batches, relabel=relabel).to_local()
+        model = DaskKeyTokenClassifier(client).set_params(**options)
+        return model.fit_batches(batches, relabel=relabel, **unlabeled).to_local()

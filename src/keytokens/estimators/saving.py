@@ -37,6 +37,7 @@ from .attention import Exact
 from .bags import BagClassifier
 from .compression import pack_numbers, pack_words, unpack_numbers, unpack_words
 from .prior import Prior
+from .teachers import TEACHERS
 from .text import KeyTokenClassifier
 from .unseen import Unseen
 
@@ -353,7 +354,7 @@ def _text_arrays(model: KeyTokenClassifier) -> dict[str, dict[str, Any]]:
 
 def _text_facts(model: KeyTokenClassifier) -> dict[str, Any]:
     facts: dict[str, Any] = {"tokens": len(model.vocabulary_), "dropped": model.dropped_, "about": model.about_}
-    facts |= {"label_noise": model.label_noise_}
+    facts |= {"label_noise": model.label_noise_, "taught": model.taught_}
     return facts if model.unseen_ is None else {**facts, "scores": model.unseen_.facts()}
 
 
@@ -382,6 +383,7 @@ def _text_model(record: dict[str, Any], options: dict[str, Any], classes: Any, r
     if "scores" in record["files"]:
         model.unseen_ = Unseen.from_arrays(read("scores"), record["scores"], len(classes))
     model.about_, model.label_noise_ = _about(record.get("about")), float(record.get("label_noise", 0.0))
+    model.taught_ = _taught(record.get("taught"))
     if not 0 <= model.label_noise_ < 1:
         raise ValueError("label_noise must be from 0 to below 1")
     return model
@@ -396,6 +398,16 @@ def _about(given: Any) -> dict[str, Any] | None:
     if not plain or not all(isinstance(name, str | None) for name in columns.values()):
         raise ValueError("about must have a number of texts, a day and the names of columns")
     return {"texts": texts, "trained": trained, "columns": columns}
+
+
+def _taught(given: Any) -> dict[str, Any] | None:
+    """What it has learned of texts without labels."""
+    if given is None:
+        return None
+    numbers = {name: given[name] for name in ("texts", "weight", "loss", "agreement") if name in given}
+    if given["teacher"] not in TEACHERS or not all(type(n) in (int, float) for n in numbers.values()):
+        raise ValueError("taught must name a teacher, and give numbers")
+    return {"teacher": given["teacher"], **numbers}
 
 
 def _bag_facts(model: BagClassifier) -> dict[str, Any]:

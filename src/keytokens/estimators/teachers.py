@@ -17,6 +17,8 @@ from ..base.errors import refusal
 from .unseen import Hashes, hashes_of, salt_of
 
 SELF, ESTIMATOR, FUNCTION, PROBABILITIES = "self", "estimator", "function", "probabilities"
+TEACHERS = (SELF, ESTIMATOR, FUNCTION, PROBABILITIES)
+GIVEN = "given"  # with each batch of texts
 _SUM = 1e-3  # by which the probabilities of a text may miss 1
 _SALT = salt_of("")
 
@@ -30,7 +32,7 @@ class Teacher:
     ('function', (2, 2))
     """
 
-    given: Any = SELF  # of probabilities: an array for each batch of texts
+    given: Any = SELF
     weight: float = 1.0
     loss: float = 0.0
     classes: NDArray[Any] | None = None  # of its columns; None: those of the labels
@@ -43,7 +45,7 @@ class Teacher:
         check_number("fit", "teacher_weight", weight, 0)
         check_number("fit", "teacher_loss", loss, 0)
         known = isinstance(given, Iterable) or callable(given) or _learns(given)
-        if not known or isinstance(given, bytes | type) or (isinstance(given, str) and given != SELF):
+        if not known or isinstance(given, bytes | type) or (isinstance(given, str) and given not in (SELF, GIVEN)):
             rule = 'be "self", an estimator, a function of texts, or an array of probabilities'
             raise refusal("fit", "teacher", rule, given, "for example teacher=pipeline.predict_proba")
         return cls(given, float(weight), float(loss))
@@ -51,7 +53,7 @@ class Teacher:
     @property
     def kind(self) -> str:
         if isinstance(self.given, str):
-            return SELF
+            return SELF if self.given == SELF else PROBABILITIES
         return ESTIMATOR if _learns(self.given) else FUNCTION if callable(self.given) else PROBABILITIES
 
     def fitted(self, texts: Sequence[str], labels: NDArray[Any]) -> Teacher:
@@ -68,24 +70,14 @@ class Teacher:
             raise refusal("fit_batches", "teacher", rule, self.given, "give its predict_proba")
         return self
 
-    def for_each(self, batches: Iterable[Sequence[str]]) -> Iterator[tuple[Sequence[str], Any]]:
-        """The batches of texts, each with who is asked about it."""
-        if self.kind != PROBABILITIES:
-            yield from zip(batches, repeat(self.given), strict=False)
-            return
-        own = iter(self.given)
-        for batch in batches:
-            try:
-                yield batch, next(own)
-            except StopIteration:
-                raise refusal("fit", "teacher", "have an array for each batch of texts", Seen("fewer")) from None
-
     def told(self, texts: Sequence[str], classes: NDArray[Any], given: Any = None) -> NDArray[Any]:
         """(n, K) what is said of the texts, checked, shared among these classes; zeros where the model is the teacher."""
         given = self.given if given is None else given
         if isinstance(given, str):
             return np.zeros(len(texts), np.intp)
         columns = classes if self.classes is None else self.classes
+        if not np.isin(classes, columns).all():
+            raise refusal("fit", "teacher", f"know the classes {classes.tolist()}", columns.tolist())
         try:
             P = np.asarray(given(texts) if callable(given) else given, np.float64)
         except (TypeError, ValueError):
@@ -141,7 +133,7 @@ class Distinct:
 class Unlabeled:
     """Texts without labels, batch by batch: no labelled one among them and none twice, and what is said of them."""
 
-    def __init__(self, batches: Iterable[Sequence[str]], teacher: Teacher) -> None:
+    def __init__(self, batches: Iterable[Any], teacher: Teacher) -> None:
         self.teacher = teacher
         self._batches = batches
         self._distinct = Distinct()
@@ -154,7 +146,8 @@ class Unlabeled:
     def texts(self, classes: Callable[[], NDArray[Any]]) -> Iterator[list[str]]:
         """The new texts of each batch; `classes` is called when the first has come, and all labels are known."""
         known: NDArray[Any] | None = None
-        for batch, given in self.teacher.for_each(self._batches):
+        for one in self._batches:
+            batch, given = one if isinstance(self.teacher.given, str) and self.teacher.given == GIVEN else (one, None)
             known = classes() if known is None else known
             listed = check_texts("fit", batch)
             told = self.teacher.told(listed, known, given)
@@ -178,3 +171,20 @@ def judge(agreement: float, error: float, n_classes: int, n_texts: int) -> None:
     if agreement <= guess + 2 * error:
         line = f"fit: the teacher may be guessing, and that would harm the model: it tells {seen}; a guess {guess:.0%}."
         warnings.warn(line, UserWarning, stacklevel=4)
+
+
+def told_of(taught: dict[str, Any]) -> str:
+    """In a line, what a model has learned from texts without labels.
+
+    >>> told_of({"teacher": "self", "texts": 12000, "weight": 1.0, "loss": 0.0})
+    'learned from 12,000 texts without labels too; the model itself said what they are'
+    """
+    who = {
+        SELF: "the model itself said",
+        ESTIMATOR: "an estimator said",
+        FUNCTION: "a function said",
+        PROBABILITIES: "given probabilities say",
+    }
+    told = f"learned from {taught['texts']:,} texts without labels too; {who[taught['teacher']]} what they are"
+    agreement = taught.get("agreement")
+    return told if agreement is None else f"{told}, and so tell {agreement:.0%} of each class of the labelled ones"

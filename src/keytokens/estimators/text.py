@@ -33,7 +33,7 @@ from .crossfit import Parts, cross_fit, remembered
 from .evaluation import OUT_OF_FOLD, Evaluation, evaluate, stored
 from .locate import explain_texts, predicted, read_together
 from .prior import Prior
-from .teachers import ESTIMATOR, PROBABILITIES, SELF, Teacher, Unlabeled, judge
+from .teachers import ESTIMATOR, SELF, Teacher, Unlabeled, judge
 from .unseen import Unseen
 
 if TYPE_CHECKING:  # loaded by the methods that need them: a model that only predicts does not wait for them
@@ -195,10 +195,7 @@ class KeyTokenClassifier(Attention):
         """The texts without labels that are new, and what the teacher says of them."""
         if unlabeled is None:
             return [], np.zeros(0, np.intp)
-        asked = teacher.fitted(texts, y)
-        if asked.kind == PROBABILITIES:
-            asked = replace(asked, given=[asked.given])  # of one batch
-        others = Unlabeled([unlabeled], asked)
+        others = Unlabeled([unlabeled], teacher.fitted(texts, y))
         others.labelled(texts)
         return list(chain.from_iterable(others.texts(lambda: classes))), others.told
 
@@ -281,7 +278,7 @@ class KeyTokenClassifier(Attention):
         resume: bool = False,
         source: str = "",
         relabel: Callable[[list[Any]], list[Any]] | None = None,
-        unlabeled: Iterable[Sequence[str]] = (),
+        unlabeled: Iterable[Any] = (),
         teacher: Any = SELF,
         teacher_weight: float = 1.0,
         teacher_loss: float = 0.0,
@@ -297,7 +294,8 @@ class KeyTokenClassifier(Attention):
         on there and ends with the same bits; `source` is any text that says which data these are. The folder may be
         removed when the fit is done. `relabel` turns the distinct labels, once all are known, into those of the model.
 
-        Texts without labels come in batches too; their teacher is the model itself, a function, or an array a batch.
+        Texts without labels come in batches too. Their teacher is the model itself, or a function; or it is "given",
+        and each batch is a pair (texts, probabilities).
         """
         from .streaming import LEAST_MEMORY, Budget, Workplace, gather
 

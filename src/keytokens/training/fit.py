@@ -163,9 +163,7 @@ def _descended(
     return Trained(theta, outcome.status, outcome.steps, outcome.state.value, presence), prior.threshold
 
 
-def taught(
-    data: TrainingSet, options: PriorOptions, max_iter: int, tolerance: float, teaching: Teaching
-) -> Teaching:
+def taught(data: TrainingSet, options: PriorOptions, max_iter: int, tolerance: float, teaching: Teaching) -> Teaching:
     """The teaching of the last fit: models were asked, each taught by the one before it, with nothing silenced."""
     gentle = replace(options, brevity=0.0)
     for turn in range(teaching.rounds):

@@ -9,6 +9,7 @@ import typer
 
 from ...base.checks import LARGEST_SEED
 from ...estimators.streaming import LEAST_MEMORY
+from ...estimators.teachers import SELF, told_of
 from ...estimators.text import KeyTokenClassifier
 from ..jobs import FOLDS, SHARE, FitJob, fit_table
 from .common import (
@@ -36,6 +37,16 @@ def fit(
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the model.")],
     text: TextColumn = None,
     label: Annotated[str | None, typer.Option("--label", help="Column with the label; guessed if not given.")] = None,
+    unlabeled: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Texts without labels, of the same kind: they help where labels are few."),
+    ] = None,
+    teacher: Annotated[
+        str,
+        typer.Option(
+            help="Who says what they are: self, the model; or how columns with probabilities begin: p_ for p_good, p_bad."
+        ),
+    ] = SELF,
     ngrams: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Longest n-gram, in words.", show_default=_USUAL["ngrams"])
     ] = None,
@@ -156,10 +167,14 @@ def fit(
         memory=None if memory is None else bytes_of(memory, "--memory", LEAST_MEMORY),
         resume=resume,
         dask=dask,
+        unlabeled=unlabeled,
+        teacher=teacher,
     )
     done = fit_table(job, Teller(quiet=json), save_model)
     model, doubt = done.model, "" if done.score is None else done.score.doubt
     say(f"{len(model.vocabulary_):,} tokens, {model.n_iter_} steps, {model.status_}", quiet=json)
+    if model.taught_ is not None:
+        say(told_of(model.taught_), quiet=json)
     if model.dropped_ is not None:
         dropped, of = model.dropped_["tokens"], model.dropped_["of"]
         say(f"dropped {dropped:,} of {of:,} tokens, the least frequent ones: {model.dropped_['why']}", quiet=json)
