@@ -221,11 +221,11 @@ class DaskKeyTokenClassifier(KeyTokenClassifier):
             parts += put_texts(cluster, listed)
             labels += coded(cluster, own)
         pairs = guide.kind == PROBABILITIES
-        others, told = [], []
+        others: list[Future] = []
+        told: list[Any] = []
         for one in unlabeled:
-            some, own = one if pairs else (one, None)
-            others += put_texts(cluster, check_texts("fit_batches", some))
-            told.append(own)
+            others += put_texts(cluster, check_texts("fit_batches", one[0] if pairs else one))
+            told += [one[1]] if pairs else []
         if pairs:
             guide = replace(guide, given=np.concatenate(told or [np.zeros((0, len(labels)))]))
         return self._fit_parts(cluster, parts, labels, None, relabel, others, guide)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ TEACHERS = (SELF, ESTIMATOR, FUNCTION, PROBABILITIES)
 GIVEN = "given"  # with each batch of texts
 _SUM = 1e-3  # by which the probabilities of a text may miss 1
 _SALT = salt_of("")
+_SURE = 3.0  # standard errors above a guess; texts of a kind are told alike, so guesses scatter somewhat more than by 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +70,8 @@ class Teacher:
             raise refusal("fit_batches", "teacher", rule, self.given, "give its predict_proba")
         return self
 
-    def told(self, texts: Sequence[str], classes: NDArray[Any], given: Any = None) -> NDArray[Any]:
-        """(n, K) what is said of the texts, checked, shared among these classes; zeros where the model is the teacher."""
+    def told(self, texts: Sequence[Any], classes: NDArray[Any], given: Any = None) -> NDArray[Any]:
+        """(n, K) what is said of the texts, checked, shared among these classes; zeros if the model is the teacher."""
         given = self.given if given is None else given
         if isinstance(given, str):
             return np.zeros(len(texts), np.intp)
@@ -168,7 +168,7 @@ def judge(agreement: float, error: float, n_classes: int, n_texts: int) -> None:
     if agreement <= guess:
         advice = "look at the order of its columns, and at what it says of a few texts"
         raise refusal("fit", "teacher", f"tell the labels better than a guess, {guess:.0%}", Seen(seen), advice)
-    if agreement <= guess + 2 * error:
+    if agreement <= guess + _SURE * error:
         line = f"fit: the teacher may be guessing, and that would harm the model: it tells {seen}; a guess {guess:.0%}."
         warnings.warn(line, UserWarning, stacklevel=4)
 

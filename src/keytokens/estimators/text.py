@@ -184,7 +184,7 @@ class KeyTokenClassifier(Attention):
         del texts, y  # a list and an array of our own
         some, more = (blocks_of(matrices.pop(0), len(classes)) for _ in range(2))
         data = self._training_set(some, len(classes), codes, weight, vocabulary.sizes)
-        facts = {"vocabulary_": vocabulary, "dropped_": None, "about_": None}
+        facts: dict[str, Any] = {"vocabulary_": vocabulary, "dropped_": None, "about_": None}
         self._learn(data, classes, **self._taught(data, more, told, guide), **facts)
         self.keep(unseen)
         return self
@@ -303,7 +303,9 @@ class KeyTokenClassifier(Attention):
         guide = Teacher.of(teacher, teacher_weight, teacher_loss).of_batches()
         check_number("fit_batches", "memory", memory, LEAST_MEMORY, whole=True, none=True)
         with TemporaryDirectory() if folder is None else nullcontext(folder) as given:
-            options = {k: repr(v) for k, v in self.flat_params().items() if k not in ("threads", "verbose")}
+            options: dict[str, Any] = {
+                k: repr(v) for k, v in self.flat_params().items() if k not in ("threads", "verbose")
+            }
             options |= {"source": source, "memory": memory, "teacher": [guide.kind, guide.weight, guide.loss]}
             place = Workplace(Path(given), options, resume)
             found = place.kept()
@@ -323,7 +325,7 @@ class KeyTokenClassifier(Attention):
             some, more = found.blocks()
             data = self._training_set(some, len(found.classes), found.y, weight, words)
             kept = None if folder is None else place
-            facts = {"vocabulary_": found.vocabulary, "dropped_": found.dropped, "about_": None}
+            facts: dict[str, Any] = {"vocabulary_": found.vocabulary, "dropped_": found.dropped, "about_": None}
             self._learn(data, found.classes, kept, **self._taught(data, more, found.told, guide), **facts)
             self.unseen_, self.label_noise_ = None, 0.0
         return self

@@ -153,7 +153,7 @@ def attend(block: Block, theta: Parameters, threads: Pool = 1) -> Attended:
     return Attended(sums[:, :-1] / np.where(total > 0, total, 1)[:, None], total, sinks, back)
 
 
-def evaluate(block: Block, y: Labels, weight: Float, loss: Loss, theta: Parameters, threads: Pool = 1) -> Gradient:
+def evaluate(block: Block, y: Any, weight: Float, loss: Loss, theta: Parameters, threads: Pool = 1) -> Gradient:
     """Loss of one block, summed over its documents with their weights, and its exact gradient.
 
     With M = C(w b) / D, D = C w + w0 and R = weight * dloss/dF,

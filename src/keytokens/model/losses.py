@@ -1,6 +1,7 @@
 """Losses of the scores: one logit for two classes, one score a class for more.
 
-`value` and `slope` take scores F of shape (m, n), m = 1 for two classes, and class numbers y of shape (n,).
+`value` and `slope` take scores F of shape (m, n), m = 1 for two classes, and class numbers y of shape (n,); or, where
+the classes are not sure, their probabilities (n, K).
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ Labels = NDArray[np.intp]
 class Loss(Protocol):
     """A loss of one document's scores."""
 
-    def value(self, F: Float, y: Labels) -> Float:
+    def value(self, F: Float, y: Any) -> Float:
         """The loss of each document, (n,)."""
 
-    def slope(self, F: Float, y: Labels) -> Float:
+    def slope(self, F: Float, y: Any) -> Float:
         """Its derivative in each score, (m, n)."""
 
 

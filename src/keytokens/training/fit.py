@@ -13,7 +13,7 @@ from ..base.threads import Pool, TreeSum, one_blas_thread, pool_of
 from ..model.attention import Gradient, Parameters, attend, evaluate, total_attention
 from ..model.blocks import Block, Float
 from ..model.losses import Labels, loss_for
-from ..model.prior import PriorOptions, Statistics, curvature_of, prior_of, statistics
+from ..model.prior import PriorOptions, SoftCounts, Statistics, curvature_of, prior_of, statistics
 from ..model.shrinkage import contributing_values, kept_shares
 from .lbfgs import LBFGS, LBFGSState
 from .loop import Status, run
@@ -24,7 +24,7 @@ _PAIRS = 2  # of L-BFGS: two are as good as five for the few steps of a fit, and
 _FLOOR = 0.25  # of the objective at the start: where little is left of it, a share of that is not worth a step
 
 Watch = Callable[[LBFGSState], None]
-Part = TypeVar("Part", Statistics, Float, Gradient)
+Part = TypeVar("Part", Statistics, SoftCounts, Float, Gradient)
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ def fit(
     teacher: Annotated[
         str,
         typer.Option(
-            help="Who says what they are: self, the model; or how columns with probabilities begin: p_ for p_good, p_bad."
+            help="Who says what they are: self, the model; p_ for columns p_CLASS with probabilities, and so on."
         ),
     ] = SELF,
     ngrams: Annotated[
