@@ -251,3 +251,40 @@ def test_texts_at_hand(tmp_path):
     alone = kt.KeyTokenClassifier().fit(texts, labels)
     assert done.model.vocabulary_.tokens == alone.vocabulary_.tokens
     assert np.array_equal(done.model.values_, alone.values_)
+
+
+@pytest.mark.parametrize("teacher", ["self", "p_"])
+def test_texts_without_labels_in_memory_and_from_files(here, capsys, teacher):
+    table = read_table("whole.csv")
+    texts = [f"{text} n{i}" for i, text in enumerate(table.columns["text"])]
+    good = [label == "pos" for label in table.columns["label"]]
+    columns = {"body": texts + table.columns["text"], "p_pos": [0.9 if g else 0.1 for g in good] * 2}
+    write_table("more.csv", {**columns, "p_neg": [round(1 - p, 9) for p in columns["p_pos"]]})
+    options = ("--unlabeled", "more.csv", "--teacher", teacher, "--seed", "1")
+    out = ok(capsys, "fit", "whole.csv", "-o", "whole", *options, "--cross-fit", "3")
+    assert "learned from 240 texts without labels too" in out
+    ok(capsys, "fit", "parts", "-o", "flowing", *options, "--memory", "1GB", "--cross-fit", "3")
+    assert numbers_of("whole") == numbers_of("flowing")
+    whole, flowing = (kt.load(name).unseen_ for name in ("whole", "flowing"))
+    rows = [np.argsort(one.hashes) for one in (whole, flowing)]
+    assert np.array_equal(whole.given_log[rows[0]], flowing.given_log[rows[1]]), "no fold has seen its texts"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--unlabeled", "nix.csv"), "nix.csv: cannot be read: no such file or directory."),
+        (("--teacher", "p_"), "fit: --teacher is asked about texts without labels; give them with --unlabeled."),
+        (
+            ("--unlabeled", "whole.csv", "--teacher", "p_"),
+            "whole.csv: --teacher must be self, or begin the names of col",
+        ),
+        (("--unlabeled", "bad.csv", "--teacher", "p_"), "bad.csv, line 2: 'p_neg' must be a probability; saw 'often'."),
+        (("--unlabeled", "whole.csv", "--autotune", "1"), "fit: --autotune does not know of --unlabeled"),
+        (("--unlabeled", "-"), "fit: --unlabeled is read more than once; save it to a file first."),
+    ],
+)
+def test_texts_without_labels_that_cannot_be_read(here, capsys, options, said):
+    write_table("bad.csv", {"text": ["a film"], "p_pos": ["0.5"], "p_neg": ["often"]})
+    assert said in refused_later(capsys, "fit", "whole.csv", "-o", "m", *options, "--holdout", "0")
+    assert not Path("m").exists()

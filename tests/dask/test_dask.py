@@ -152,6 +152,29 @@ def test_the_model_of_one_machine(client, small_blocks, corpus, options, npartit
 # Parameters and sums on their way -------------------------------------------------------------------------------------
 
 
+def said_of(texts):
+    return [[0.2, 0.8] if "great" in text else [0.7, 0.3] for text in texts]
+
+
+@pytest.mark.filterwarnings("ignore:fit. the teacher may be guessing")
+@pytest.mark.parametrize("teacher", ["self", said_of, "array"])
+def test_texts_without_labels(client, small_blocks, teacher):
+    texts, labels = reviews(300)
+    some, others = texts[:60], [f"{text} n{i % 200}" for i, text in enumerate(texts)]
+    told = np.array(said_of(others)) if teacher == "array" else teacher
+    options: dict[str, Any] = {"teacher": told, "teacher_weight": 0.5, "teacher_loss": 0.1}
+    local = KeyTokenClassifier(max_iter=FEW).fit(some, labels[:60], unlabeled=others, **options)
+    ours = DaskKeyTokenClassifier(client, max_iter=FEW)
+    parts = bags(some, labels[:60], 3)
+    same(ours.fit(*parts, unlabeled=dask.bag.from_sequence(others, npartitions=7), **options), local)
+    batches = [others[:100], others[100:]]
+    if teacher == "array":
+        batches, options["teacher"] = [(others[:100], told[:100]), (others[100:], told[100:])], "given"
+    same(ours.fit_batches([(some, labels[:60])], unlabeled=batches, **options), local)
+    assert local.taught_ is not None
+    assert local.taught_["texts"] == len(set(others) - set(some))
+
+
 def test_partitions_travel_in_one_message():
     texts = ["some words"] * 5000
     frames = [len(distributed.protocol.dumps({"part": to_serialize(part)})) for part in (texts, Sealed(texts))]
