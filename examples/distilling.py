@@ -1,9 +1,9 @@
 """
-Distil a large model into one whose decisions are proved
-========================================================
+What can a small model learn from a large one?
+==============================================
 
-A teacher says of many texts what they are, once. The student counts what it said, learns from a few labels, and answers
-alone, each time with a proof. Here the teacher is a neural network on groups of letters; it may as well be a sentence
+A teacher says once of many texts what they are; the student counts that, learns from a few labels, and answers alone,
+each time with a proof. Here the teacher is a neural network on groups of letters, and it may as well be a sentence
 encoder or a large language model: any function from texts to probabilities.
 """
 
@@ -42,8 +42,8 @@ plain = kt.KeyTokenClassifier().fit(*few)
 taught = kt.KeyTokenClassifier().fit(*few, unlabeled=without_labels, teacher=teacher.predict_proba)
 for name, model in {"teacher": teacher, "20 labels alone": plain, "20 labels and the teacher": taught}.items():
     print(f"{name:26} {model.score(*apart):.3f}")
-assert taught.score(*apart) > plain.score(*apart) + 0.05
-print(taught.taught_)
+answer = taught.score(*apart) - plain.score(*apart)
+print(f"the teacher brings {answer:.3f}; {taught.taught_['texts']:,} texts without labels")
 
 # %%
 # What decides is proved of the student. The teacher is not asked any more.

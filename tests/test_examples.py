@@ -24,6 +24,7 @@ EXPECTED = {
     "bags_of_vectors": Expected(1.0, 0.03),
     "broken_theorem": Expected(1 + 10 / 10_100**0.5, 1e-3),  # the directions (-0.1, 1) and (1, 0)
     "comparing_models": Expected(4.0, 0.7, "imdb"),
+    "distilling": Expected(0.33, 0.12),
     "formal_against_sampled": Expected(0.85, 0.15, "imdb"),
     "frequent_but_irrelevant": Expected(8, 0),
     "multiclass": Expected(32, 2),
