@@ -137,7 +137,7 @@ SPOILT = [  # claim, instances, where the function is, its name, the change
     ("fu.nuclear", 6, margins, "solve_nuclear", with_changes(p=1.001)),
     ("fu.nuclear", 6, margins, "solve_nuclear", with_changes(p=0.999)),
     ("fu.nuclear", 6, margins, "solve_nuclear", with_changes(lam=-1.0)),
-    ("fu.finite-part", 2, training, "multi_token_svm", with_changes(finite=1.01)),
+    ("fu.finite-part", 2, training, "multi_token_svm", with_changes(finite=1.1)),
     ("fu.norms", 3, training, "solve_matrix", turned_solution),
     ("fu.norms", 6, training, "solve_nuclear", turned_solution),
     ("fu.mirror-step", 6, mirrors, "bregman", lambda f: lambda a, b, q: f(b, a, q)),
