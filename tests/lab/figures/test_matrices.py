@@ -13,7 +13,7 @@ from .made import made
 
 
 def test_sampled_figures_have_a_published_size():
-    sampled = ["matrix-rank", "matrix-global", "matrix-several", "mirror-norms", "rates"]
+    sampled = ["matrix-rank", "matrix-global", "matrix-several", "mirror-norms"]
     assert [one.name for one in figures() if one.full is not None] == sampled
 
 

@@ -1,4 +1,4 @@
-"""Numbers of the figures of mirror descent and of rates, by another road."""
+"""Numbers of the figures of mirror descent, by another road."""
 
 import numpy as np
 import pytest
@@ -61,12 +61,8 @@ def test_targets_are_of_what_a_run_selects():
 def test_the_published_size_is_offered_where_a_sample_is_drawn(monkeypatch):
     figure = figures(["mirror-norms"])[0]
     asked = []
-    for name in ("norms", "rates"):
-        monkeypatch.setattr(f"keytokens.lab.figures.mirrors._tables_{name}", lambda *sizes: asked.append(sizes))
+    monkeypatch.setattr("keytokens.lab.figures.mirrors._tables", lambda *sizes: asked.append(sizes))
     figure.compute(False)
     figure.full()
     assert [sum(runs.values()) for runs, _ in asked] == [100, 300]
     assert asked[1][1] == {1.75: 1500, 2.0: 2000, 3.0: 20_000}
-    monkeypatch.setattr("keytokens.lab.figures.mirrors._tables_rates", lambda steps: asked.append(steps))
-    figures(["rates"])[0].full()
-    assert asked[-1] == 30_000

@@ -12,12 +12,10 @@ from ..claims.instances import few_tokens, more_tokens
 from ..descent.trajectory import log_spaced
 from ..problems.geometry import misalignment
 from ..problems.problem import Problem
-from ..svm.matrix import matrix_problem, solve_matrix
-from ..svm.nuclear import solve_nuclear
 from ..svm.solution import Solution
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import BLACK, BLUE, GREY, ORANGE, RED, Axes, Style, plane, ray
-from .matrix_runs import in_plane_starts, matrix_ends
+from .matrix_runs import both_solutions, in_plane_starts, matrix_ends
 from .notebooks import EXACT, published_checks, published_table
 from .tables import last, records, where
 
@@ -29,10 +27,7 @@ WALKS = (Style(BLUE, "-", "o"), Style(ORANGE, "--", "s"))
 
 
 def tables_of(problem: Problem, name: str) -> Tables:
-    best = problem.values.argmax(problem.scores)
-    margins = matrix_problem(problem.values, problem.queries, best)
-    short = solve_matrix(margins)
-    thin = solve_nuclear(margins, short)
+    short, thin = both_solutions(problem)
     runs = [
         np.reshape(path, (-1, 2, 2)) for path in matrix_ends([problem], *in_plane_starts(), range(STEPS + 1), EXACT)
     ]

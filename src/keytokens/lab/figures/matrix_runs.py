@@ -22,14 +22,12 @@ from ..problems.losses import Logistic
 from ..problems.problem import Problem
 from ..svm.matrix import attended_sets, matrix_problem, multi_token_svm, solve_matrix
 from ..svm.nuclear import solve_nuclear
-from ..svm.solution import NotSolved
+from ..svm.solution import NotSolved, Solution
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import BLUE, GREEN, ORANGE, STYLES, Axes
 from .notebook_data import head_problem, sphere_problem
 from .notebooks import EXACT
-from .tables import WIDE, difference, groupby, records, stacked, standard_error, summarised, where
-
-Target = tuple[Vector, Vector, float, int, int]
+from .tables import WIDE, cosine, difference, groupby, records, stacked, standard_error, summarised, where
 
 
 def matrix_ends(
@@ -63,47 +61,43 @@ def trained(count: int, at: Sequence[int], how: str = EXACT) -> tuple[Table, Tab
     trials = Stack.of(problems)
     starts = [linear_start(np.random.default_rng([1, seed]), 30, 10).reshape(3, 10, 10) for seed in range(count)]
     W, K, Q = np.stack(starts, axis=1)
-    parts, ends = [], []
+    parts, ends, seeds = [], [], np.arange(count)
     for factors, path in enumerate(matrix_ends(problems, W, K, Q, at, how)):
-        selection = trials.logits(path[-1]).argmax(axis=0)
-        targets = [_targets(*one) for one in zip(problems, selection, strict=True)]
-        parts += [_rows(trials, factors, t, p, targets) for t, p in zip(at, path, strict=True)]
-        ends.append(_ends(trials, factors, path[-1], targets))
+        selections = trials.logits(path[-1]).argmax(axis=0)
+        short, thin = zip(*map(both_solutions, problems, selections), strict=True)
+        parts += [
+            table(
+                factors=factors,
+                t=t,
+                seed=seeds,
+                attention=softmax_first(trials.logits(p)).max(axis=0).mean(axis=1),
+                to_frobenius=[cosine(one, target.p) for one, target in zip(p, short, strict=True)],
+                to_nuclear=[cosine(one, target.p) for one, target in zip(p, thin, strict=True)],
+            )
+            for t, p in zip(at, path, strict=True)
+        ]
+        found = Endings.of(trials, path[-1])
+        ends.append(
+            table(
+                factors=factors,
+                seed=seeds,
+                saturated=found.saturated,
+                local=found.is_local,
+                best=found.is_global,
+                gap=[one.gap for one in thin],
+                frobenius_rank=[one.rank.absolute for one in short],
+                nuclear_rank=[one.rank.absolute for one in thin],
+            )
+        )
     return stacked(parts), stacked(ends)
 
 
-def _targets(problem: Problem, selection: Index) -> Target:
-    """Frobenius and nuclear solution for what a run selects, the duality gap, and both ranks; it can be separated."""
-    margins = matrix_problem(problem.values, problem.queries, selection)
+def both_solutions(problem: Problem, selection: Index | None = None) -> tuple[Solution, Solution]:
+    """The max-margin matrices of a selection, or of the best tokens: in the Frobenius norm, in the nuclear norm."""
+    chosen = problem.values.argmax(problem.scores) if selection is None else selection
+    margins = matrix_problem(problem.values, problem.queries, chosen)
     short = solve_matrix(margins)
-    thin = solve_nuclear(margins, short)
-    return short.p, thin.W.ravel(), thin.gap, short.rank.absolute, thin.rank.absolute
-
-
-def _rows(trials: Stack, factors: int, t: int, p: Vector, targets: Sequence[Target]) -> Table:
-    pairs = list(zip(p, targets, strict=True))
-    return table(
-        factors=factors,
-        t=t,
-        seed=np.arange(len(trials)),
-        attention=softmax_first(trials.logits(p)).max(axis=0).mean(axis=1),
-        to_frobenius=[1 - misalignment(one, target[0]) for one, target in pairs],
-        to_nuclear=[1 - misalignment(one, target[1]) for one, target in pairs],
-    )
-
-
-def _ends(trials: Stack, factors: int, p: Vector, targets: Sequence[Target]) -> Table:
-    found = Endings.of(trials, p)
-    return table(
-        factors=factors,
-        seed=np.arange(len(trials)),
-        saturated=found.saturated,
-        local=found.is_local,
-        best=found.is_global,
-        gap=[target[2] for target in targets],
-        frobenius_rank=[target[3] for target in targets],
-        nuclear_rank=[target[4] for target in targets],
-    )
+    return short, solve_nuclear(margins, short)
 
 
 READ = "Read off the published picture, to about 0.005. The problems are the published ones, the starts are not known."
@@ -238,10 +232,8 @@ def solved_runs(n: int, T: int, d: int, count: int) -> Table:
     rows = list[dict[str, float]]()
     for seed in range(DRAWS * count):
         problem = sphere_problem(seed, n, T, d)
-        margins = matrix_problem(problem.values, problem.queries, problem.values.argmax(problem.scores))
         with suppress(NotSeparable, NotSolved):
-            short = solve_matrix(margins)
-            thin = solve_nuclear(margins, short)
+            short, thin = both_solutions(problem)
             ranks = {"nuclear": float(thin.rank.absolute), "nuclear_relative": float(thin.rank.relative)}
             rows.append({"seed": seed, "frobenius": float(short.rank.absolute), **ranks, "gap": thin.gap})
         if len(rows) == count:
@@ -308,7 +300,6 @@ DIMENSIONS_GLOBAL = (2, 5, 10, 20, 40)
 STEPS, LENGTH = 1200, 0.2
 
 
-@cache
 def _tables_global(count: int, longer: int = 1) -> Tables:
     """`longer`: steps that are so many times as long, and fewer."""
     runs = stacked(_runs_global(n, T, d, count, longer) for n, T in CASES_GLOBAL for d in DIMENSIONS_GLOBAL)

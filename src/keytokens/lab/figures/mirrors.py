@@ -1,4 +1,4 @@
-"""Mirror descent in three norms, and the rates of four step rules."""
+"""Mirror descent in three norms: on attention alone, and together with the head."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import numpy as np
 
 from ...model.ragged import Vector
 from ...training.loop import run
-from ..claims.instances import cross_spheres, tied, two_inputs
+from ..claims.instances import cross_spheres, two_inputs
 from ..claims.matrices.mirrors import joint_target
-from ..claims.rates import followed
 from ..descent.stack import Stack
-from ..descent.steps import DescentState, MirrorDescent, Normalised, Plain, Polyak, Step, power
+from ..descent.steps import DescentState, MirrorDescent, Normalised
 from ..descent.trajectory import log_spaced
 from ..problems.geometry import divergence
 from ..svm.lq import solve_lq
 from ..svm.problem import MarginProblem
 from ..svm.solution import Solution
-from ..svm.solver import solve
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import GREY, STYLES, Axes
 from .tables import WIDE, last, stacked, value_at, where
@@ -29,11 +27,11 @@ tokens that runs of another q have selected. Here all three curves are for the t
 
 def compute_norms(small: bool) -> Tables:
     if small:
-        return _tables_norms({1.75: 5, 2.0: 5, 3.0: 2}, {**STEPS, 3.0: 2500})
-    return _tables_norms({1.75: 40, 2.0: 40, 3.0: 20}, STEPS)
+        return _tables({1.75: 5, 2.0: 5, 3.0: 2}, {**STEPS, 3.0: 2500})
+    return _tables({1.75: 40, 2.0: 40, 3.0: 20}, STEPS)
 
 
-def _tables_norms(runs: dict[float, int], steps: dict[float, int]) -> Tables:
+def _tables(runs: dict[float, int], steps: dict[float, int]) -> Tables:
     found = [_runs(q, count, steps[q]) for q, count in runs.items()]
     return {"random": stacked(one for one, _ in found), "zero": stacked(other for _, other in found)}
 
@@ -78,7 +76,7 @@ def checks_norms(tables: Tables) -> list[Check]:
     worst = float(max(tables["random"]["gap"].max(), tables["zero"]["gap"].max()))
     found = [
         *(Check.at_most(f"q = {q:g}: {OWN}", _share(ends[q], q), 0.5, PAPER) for q in STEPS),
-        *(Check.at_most(f"q = {q:g}: {FALL}", _fall_norms(tables, q), 0.5, PAPER) for q in STEPS),
+        *(Check.at_most(f"q = {q:g}: {FALL}", _fall(tables, q), 0.5, PAPER) for q in STEPS),
         Check.at_most("q = 1.75: own divergence", ends[1.75]["l1.75"], 0.007, OURS),
         Check.at_most("q = 2: own divergence", ends[2.0]["l2"], 0.0096, OURS),
         Check.at_most("certified gaps of all max-margin matrices", worst, 1e-8, OURS),
@@ -98,7 +96,7 @@ def _share(end: dict[str, float], q: float) -> float:
     return float(end[f"l{q:g}"] / min(end[f"l{e:g}"] for e in STEPS if e != q))
 
 
-def _fall_norms(tables: Tables, q: float) -> float:
+def _fall(tables: Tables, q: float) -> float:
     """The own divergence at the end beside that at a tenth of the steps."""
     mine = where(tables["random"], q=f"{q:g}")
     early = int(mine["t"][np.searchsorted(mine["t"], mine["t"][-1] / 10)])
@@ -110,7 +108,7 @@ def _fall_norms(tables: Tables, q: float) -> float:
     "Mirror descent: each norm has its own max-margin direction",
     compute_norms,
     checks_norms,
-    full=lambda: _tables_norms(dict.fromkeys(STEPS, 100), STEPS),
+    full=lambda: _tables(dict.fromkeys(STEPS, 100), STEPS),
     sheet=Sheet(3, 3.6),
 )
 def draw_norms(tables: Tables, *panels: Axes) -> None:
@@ -228,107 +226,3 @@ def draw_joint(tables: Tables, left: Axes, right: Axes) -> None:
     right.legend(loc="lower left", ncols=2, fontsize=7)
     for panel in (left, right):
         panel.set_xlabel("steps t")
-
-
-POLYAK = """\
-Where L − L* and the gradient have underflowed, Polyak's quotient overflows: that is how it seems to outgrow every \
-constant step. In logarithms the step is late in a run at most |p_mm|, and does not fall, so |p| grows like t."""
-SLOW = "1/|p|² with |p| like log t is no power of t: the exponent is small and goes to 0."
-RULES: dict[str, tuple[str, Step]] = {
-    "plain": ("gradient descent, η = 2", Plain(2.0)),
-    "normalised": ("normalised, 0.5", Normalised(0.5)),
-    "decaying": ("normalised, 2 t^(−3/4)", Normalised(power(2.0, 0.75))),
-    "polyak": ("Polyak", Polyak(1e6)),
-}
-# exponents of |p|, -log(1 - s) and 1 - cos, and how far off a run of 10,000 steps may be
-LAWS = {
-    "plain": (0.0, 0.0, None),
-    "normalised": (1.0, 1.0, -2.0),
-    "decaying": (0.25, 0.25, -0.5),
-    "polyak": (1.0, 1.0, -2.0),
-}
-COLUMNS = ("norm", "attention", "one_minus_cos")
-SAID = ("|p|", "−log(1 − s)", "1 − cos")
-
-
-def _tables_rates(steps: int) -> Tables:
-    problem = tied(0)
-    target = solve(MarginProblem.from_selection(problem.keys, [0] * len(problem.keys))).p
-    courses = {name: followed(problem, rule, np.zeros(20), steps, target) for name, (_, rule) in RULES.items()}
-    fits = {rule: course.powers for rule, course in courses.items()}
-    return {
-        "courses": stacked(
-            table(rule=rule, t=one.t, norm=one.norm, minus_log_gap=-one.log_gap, one_minus_cos=one.away)
-            for rule, one in courses.items()
-        ),
-        "exponents": table(
-            rule=list(fits),
-            **{
-                f"{name}{end}": [getattr(fits[rule][name], part) for rule in fits]
-                for name in COLUMNS
-                for end, part in ENDS
-            },
-        ),
-    }
-
-
-SHOWN = ("norm", "minus_log_gap", "one_minus_cos")
-ENDS = (("", "exponent"), ("_low", "low"), ("_high", "high"))
-
-
-def checks_rates(tables: Tables) -> list[Check]:
-    found = []
-    room = 1 if tables["courses"]["t"].max() >= 10_000 else 4  # a short run is farther from the law
-    for rule, laws in LAWS.items():
-        fit = where(tables["exponents"], rule=rule)
-        for column, said, law in zip(COLUMNS, SAID, laws, strict=True):
-            name = f"{RULES[rule][0]}: exponent of {said}"
-            note = POLYAK if rule == "polyak" else ""
-            if law is None:
-                found.append(Check.at_least(name, fit[column][0], -0.4, OURS, SLOW))
-            else:
-                found.append(Check(name, fit[column][0], law, room * (0.1 if rule == "plain" else 0.05), OURS, note))
-    return [*found, *_faster(tables["courses"])]
-
-
-def _faster(courses: Table) -> list[Check]:
-    """At the end of the runs, beside gradient descent."""
-    ends = {rule: last(where(courses, rule=rule)) for rule in RULES}
-    found = []
-    for rule in ("normalised", "polyak"):
-        away, gap = (ends[rule][name] / ends["plain"][name] for name in ("one_minus_cos", "minus_log_gap"))
-        found += [
-            Check.at_most(f"{RULES[rule][0]}: 1 − cos beside gradient descent's", away, 0.01, PAPER),
-            Check.at_least(f"{RULES[rule][0]}: −log(1 − s) beside gradient descent's", gap, 10, PAPER),
-        ]
-    return found
-
-
-@figure(
-    "rates",
-    "How fast four step rules turn to the max-margin direction",
-    lambda small: _tables_rates(3000 if small else 10_000),
-    checks_rates,
-    full=lambda: _tables_rates(30_000),
-    sheet=Sheet(3, 3.9),
-)
-def draw_rates(tables: Tables, *panels: Axes) -> None:
-    """Four inputs with five tokens in twenty dimensions; in each input one token has score 1 and the others 0.
-    Descent from p = 0 by four rules. A paper on rates states that normalised and Polyak steps turn faster than
-    gradient descent and sparsify attention faster. Ours: |p| grows like log t by gradient descent, like t by
-    normalised steps of constant length and by Polyak steps, like t^(1/4) by normalised steps t^(−3/4); so does
-    −log(1 − s), s the attention on the best token; and 1 − cos falls like 1/|p|². Exponents are slopes in
-    logarithms over the last decade and a half of a run, of the differences where a quantity grows (exponent 0 is
-    the law of log t), with 95% intervals by a jackknife over eight blocks of the tail.
-    """
-    for panel, name, column, said in zip(panels, COLUMNS, SHOWN, SAID, strict=True):
-        for style, (rule, (words, _)) in zip(STYLES, RULES.items(), strict=False):
-            mine, fit = (where(tables[name], rule=rule) for name in ("courses", "exponents"))
-            ends = [f"{round(float(fit[name + end][0]), 2) + 0.0:.2f}".replace("-", "−") for end, _ in ENDS]
-            label = f"{words}: {ends[0]} [{ends[1]}, {ends[2]}]"
-            panel.loglog(mine["t"], mine[column], **style.all, markevery=8, label=label)
-        panel.set(xlabel="steps t", ylabel=said)
-        panel.legend(loc="lower left" if name == "one_minus_cos" else "upper left", fontsize=6.5)
-    for panel in panels[:2]:
-        low, high = panel.get_ylim()
-        panel.set_ylim(low, high * 60)  # room for the legend

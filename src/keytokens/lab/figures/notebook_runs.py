@@ -34,12 +34,10 @@ from ..endings import Endings
 from ..problems.geometry import angle, misalignment
 from ..problems.losses import Correlation, Logistic
 from ..problems.problem import Problem
-from ..svm.matrix import matrix_problem, solve_matrix
-from ..svm.nuclear import solve_nuclear
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
 from . import figures
-from .matrix_runs import in_plane_starts, kept_runs, matrix_ends, solved_runs, trained
+from .matrix_runs import both_solutions, in_plane_starts, kept_runs, matrix_ends, solved_runs, trained
 from .notebooks import EXACT, PLOT, STORED, TEXT, Found, experiment
 from .real_texts import spearman
 from .tables import cosine, states, where
@@ -57,9 +55,7 @@ def follow(
         problem = PlainProblem(trials.keys, trials.scores, loss=trials.loss.name)
         blocks = published(problem, [start], max(at), eta, floor, dtype=how, at=at, normalised=not plain)
         return [p.astype(np.float64) for (p,) in blocks]
-    if plain:
-        return [trials.descend(t, eta, start=start, plain=True) for t in at]
-    return list(trials.path(at, eta, start))
+    return list(trials.path(at, eta, start, plain=plain))
 
 
 def half_square(name: str, keys: Bags, token: int, how: str) -> dict[str, float]:
@@ -291,11 +287,9 @@ def random_gaps(how: str) -> Found:
 
 
 def in_the_plane(how: str, problem: Problem) -> Found:
-    best = problem.values.argmax(problem.scores)
-    short = solve_matrix(margins := matrix_problem(problem.values, problem.queries, best))
     ends = matrix_ends([problem], *in_plane_starts(), (2000,), how)
-    targets = {TO_W: short.W, TO_KQ: solve_nuclear(margins, short).W}
-    return {name: misalignment(path[0][0], W) for (name, W), path in zip(targets.items(), ends, strict=True)}
+    targets = zip((TO_W, TO_KQ), both_solutions(problem), ends, strict=True)
+    return {name: misalignment(path[0][0], target.W) for name, target, path in targets}
 
 
 IN_PLANE = """Pictures alone are published, and K begins at random; this start is ours. Published code adds a penalty of
