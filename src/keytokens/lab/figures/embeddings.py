@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..claims.embeddings.data import closed_form, loss_of_selection, planted
 from ..claims.embeddings.stages import Step, gaussian_start, second_stage
 from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import BLACK, STYLES, Axes, number
-from .tables import sweep, where
+from .tables import exponent, sweep, where
 
 ETA = 200.0
 
@@ -69,7 +67,6 @@ def checks_step(tables: Tables) -> list[Check]:
     dims, tokens = tables["dimensions"], tables["tokens"]
     wide = dims["d"] >= 1024
     gain = (tokens["b1"] - tokens["b0"]) / ETA
-    law = float(np.polyfit(np.log(dims["d"]), np.log(dims["error"]), 1)[0])
     return [
         Check.at_most("P2: third singular value of E₁ − E₀, over the first", dims["third"].max(), 1e-12, PAPER),
         *(
@@ -79,9 +76,16 @@ def checks_step(tables: Tables) -> list[Check]:
         Check("P3: slope on α in the picture", np.polyfit(tokens["alpha"], gain, 1)[0], 0.5, 0.01, PAPER),
         Check.at_least("P4: error √d, smallest", dims["scaled"].min(), 0.85, OURS),
         Check.at_most("P4: error √d, largest", dims["scaled"].max(), 1.25, OURS),
-        Check("P4: exponent of the error in d", law, -0.5, 0.06, OURS),
+        Check("P4: exponent of the error in d", exponent(dims["d"], dims["error"]), -0.5, 0.06, OURS),
         Check.at_most("error over its bound, largest", dims["share_of_bound"].max(), 1.0, OURS),
     ]
+
+
+def _by_kind(axes: Axes, tokens: Table, x: str, y: str) -> None:
+    """The tokens as points, one style for each kind."""
+    for kind, name, style in zip((1, -1, 0), ("positive", "negative", "irrelevant"), STYLES, strict=False):
+        mine = where(tokens, kind=kind)
+        axes.plot(mine[x], mine[y], style.marker, color=style.color, label=name)
 
 
 @figure("step", "One gradient step on the embeddings", compute_step, checks_step, sheet=Sheet(2, 3.4))
@@ -92,9 +96,7 @@ def draw_step(tables: Tables, left: Axes, right: Axes) -> None:
     (ours): what is left over, per frequency of the token, falls like 1/√d.
     """
     tokens, dims = tables["tokens"], tables["dimensions"]
-    for kind, name, style in zip((1, -1, 0), ("positive", "negative", "irrelevant"), STYLES, strict=False):
-        mine = tokens["kind"] == kind
-        left.plot(tokens["alpha"][mine], tokens["b1"][mine], style.marker, color=style.color, label=name)
+    _by_kind(left, tokens, "alpha", "b1")
     ends = np.array([tokens["alpha"].min(), tokens["alpha"].max()])
     left.plot(ends, ETA / 2 * ends, color=BLACK, linewidth=1, label="slope η/2")
     left.set(xlabel="average signed frequency α of a token", ylabel="value v·E after the step")
@@ -142,8 +144,7 @@ def compute_flow(small: bool) -> Tables:
 def checks_flow(tables: Tables) -> list[Check]:
     flow = tables["flow"]
     far = flow["norm"] >= 32
-    slope = float(np.polyfit(np.log(flow["norm"][far]), np.log(flow["misalignment"][far]), 1)[0])
-    margins = float(np.polyfit(np.log(flow["norm"][far]), np.log(1 - flow["margin_ratio"][far]), 1)[0])
+    slope, margins = (exponent(flow["norm"][far], y[far]) for y in (flow["misalignment"], 1 - flow["margin_ratio"]))
     attention = 1 - flow["missing"][np.abs(flow["norm"] - 32).argmin()]
     return [
         Check.at_most("P5: largest rise of the loss", float(np.diff(flow["loss"]).max()), 0.0, OURS, tolerance=1e-15),
@@ -182,9 +183,6 @@ def draw_flow(tables: Tables, left: Axes, right: Axes) -> None:
     right.legend()
 
 
-KINDS = ((1, "positive"), (-1, "negative"), (0, "irrelevant"))
-
-
 def compute_shape(small: bool) -> Tables:
     tokens = token_table()
     return {"tokens": {name: tokens[name] for name in ("kind", "delta", "b1", "E_p", "form")}}
@@ -219,13 +217,10 @@ def draw_shape(tables: Tables, left: Axes, right: Axes) -> None:
     the important tokens of both signs and −K/(K + M) on the others, times the margin √(1/K + 1/M).
     """
     tokens = tables["tokens"]
-    for (kind, name), style in zip(KINDS, STYLES, strict=False):
-        mine = tokens["kind"] == kind
-        left.plot(tokens["delta"][mine], tokens["b1"][mine], style.marker, color=style.color, label=name)
-        right.plot(tokens["delta"][mine], tokens["E_p"][mine], style.marker, color=style.color, label=name)
-        right.plot(tokens["delta"][mine], tokens["form"][mine], "kx", markersize=4)
-    for axes, name in ((left, "value v·E"), (right, "attention logit p·E / |p|")):
+    for axes, column, name in ((left, "b1", "value v·E"), (right, "E_p", "attention logit p·E / |p|")):
+        _by_kind(axes, tokens, "delta", column)
         axes.set(xlabel="posterior difference of a token", ylabel=name)
+    right.plot(tokens["delta"], tokens["form"], "kx", markersize=4)
     left.legend()
 
 
@@ -233,17 +228,11 @@ DIMENSIONS = {4: 0.38, 8: 0.61, 16: 0.72, 24: 0.71, 28: 0.82, 30: 0.94, 32: 0.94
 DRAWS = "Mean of a few draws; theirs are others."
 
 
-def basin_table(
-    etas: Sequence[float] = (25, 50, 100, 200, 400, 800), cs: Sequence[float] = (0, 0.25, 0.5, 1, 2, 4)
-) -> Table:
+def _basin_row(eta: float, c: float) -> dict[str, float]:
     """The fraction of documents that select their token, from p = c v after a step of eta.
 
     n = 20, T = 4, 5 positive, 1 negative and 8 irrelevant tokens, mirrored; d = 2048.
     """
-    return sweep(_basin_row, eta=etas, c=cs)
-
-
-def _basin_row(eta: float, c: float) -> dict[str, float]:
     rng = np.random.default_rng(0)
     data = planted(rng, 20, 4, 5, 1, 8, mirrored=True)
     step = Step(data, gaussian_start(rng, data.V, 2048), eta)
@@ -251,16 +240,12 @@ def _basin_row(eta: float, c: float) -> dict[str, float]:
     return {"eta": eta, "c": c, "selected": run.leading(data.important)}
 
 
-def dimension_table(dims: Sequence[int] = (4, 8, 16, 24, 28, 30, 32, 64, 128), seeds: int = 4) -> Table:
-    """The mean fraction of documents that select their token, by dimension (V = 28, n = 100, T = 6, eta = 50).
+def _dimension_row(d: int, seeds: int) -> dict[str, float]:
+    """The mean fraction of documents that select their token (V = 28, n = 100, T = 6, eta = 50).
 
     Below d = V nothing guarantees that some p selects all important tokens: `separable` is the fraction of sets where
     one does.
     """
-    return sweep(_dimension_row, d=dims, seeds=[seeds])
-
-
-def _dimension_row(d: int, seeds: int) -> dict[str, float]:
     found = []
     for seed in range(seeds):
         rng = np.random.default_rng([seed, d])
@@ -273,9 +258,9 @@ def _dimension_row(d: int, seeds: int) -> dict[str, float]:
 
 
 def compute_select(small: bool) -> Tables:
-    if small:
-        return {"basin": basin_table((100, 400), (0, 4)), "dimensions": dimension_table((8, 128), 2)}
-    return {"basin": basin_table(), "dimensions": dimension_table()}
+    etas, cs = ((100, 400), (0, 4)) if small else ((25, 50, 100, 200, 400, 800), (0, 0.25, 0.5, 1, 2, 4))
+    dims, seeds = ((8, 128), 2) if small else (DIMENSIONS, 4)
+    return {"basin": sweep(_basin_row, eta=etas, c=cs), "dimensions": sweep(_dimension_row, d=dims, seeds=[seeds])}
 
 
 def checks_select(tables: Tables) -> list[Check]:

@@ -112,6 +112,11 @@ def is_direction(name: str, found: Sequence[float], x: float, y: float) -> list[
     return [Check(f"{name}, {part}", a, b, 1e-9, OURS) for part, a, b in zip(("p₁", "p₂"), found, (x, y), strict=True)]
 
 
+def exponent(x: Vector, y: Vector) -> float:
+    """a of y ~ c x^a."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
 # Errors --------------------------------------------------------------------------------------------------------------
 
 
