@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -196,10 +196,6 @@ def csv_bytes(columns: Table) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*(list(_cells(column)) for column in columns.values()), strict=True))
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+        writer.writerow(f"{value:.10g}" if isinstance(value, float) else str(value) for value in row)
     return text.getvalue().encode("utf-8")
-
-
-def _cells(column: NDArray[Any]) -> Iterator[str]:
-    for value in column.tolist():
-        yield f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -134,6 +134,12 @@ def ray(axes: Axes, direction: Vector, style: Style, label: str) -> None:
     )
 
 
+def halfway(best: Vector, others: Vector, toward: Vector, reach: Any) -> Vector:
+    """Points of the line across a direction that stands half way between the best points and the next."""
+    middle = ((best @ toward).min() + (others @ toward).max()) / 2 * toward / (toward @ toward)
+    return np.asarray(middle + np.outer(reach, [-toward[1], toward[0]]) / np.linalg.norm(toward))
+
+
 def walk(axes: Axes, x: Vector, y: Vector, style: Style, label: str | None = None) -> None:
     """A path with a marker every ten steps and a large one where it starts."""
     axes.plot(x, y, color=style.color, marker=style.marker, markevery=10, markersize=3.2, linewidth=1.1, label=label)

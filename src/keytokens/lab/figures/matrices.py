@@ -12,9 +12,8 @@ from ..claims.instances import few_tokens, more_tokens
 from ..descent.trajectory import log_spaced
 from ..problems.geometry import misalignment
 from ..problems.problem import Problem
-from ..svm.solution import Solution
 from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, table
-from .look import BLACK, BLUE, GREY, ORANGE, RED, Axes, Style, plane, ray
+from .look import BLACK, BLUE, GREY, ORANGE, RED, Axes, Style, halfway, plane, ray
 from .matrix_runs import both_solutions, in_plane_starts, matrix_ends
 from .notebooks import EXACT, published_checks, published_table
 from .tables import last, records, where
@@ -31,17 +30,37 @@ def tables_of(problem: Problem, name: str) -> Tables:
     runs = [
         np.reshape(path, (-1, 2, 2)) for path in matrix_ends([problem], *in_plane_starts(), range(STEPS + 1), EXACT)
     ]
+    best = problem.values.argmax(problem.scores)
+    matrices = {"frobenius": short.W, "nuclear": thin.W}
     return {
         "paths": _paths(problem, runs),
-        "distances": _distances(runs, short.W, thin.W),
+        "distances": records(
+            {"run": k, "t": t, **{f"to_{name}": misalignment(run[t], W) for name, W in matrices.items()}}
+            for k, run in enumerate(runs)
+            for t in log_spaced(STEPS, 12).tolist()
+            if t >= 3
+        ),
         "tokens": table(
             bag=problem.values.bag,
             x1=problem.values.rows[:, 0],
             x2=problem.values.rows[:, 1],
             best=problem.scores == problem.values.spread(problem.values.max(problem.scores)),
         ),
-        "targets": _targets(problem, short, thin),
-        "answer": _answer(problem, runs, short, thin),
+        "targets": records(
+            {"bag": i, "nuclear": k, "x1": (W @ z)[0], "x2": (W @ z)[1]}
+            for i, z in enumerate(problem.queries)
+            for k, W in enumerate(matrices.values())
+        ),
+        "answer": table(
+            frobenius=short.norm,
+            nuclear=thin.norm,
+            gap=thin.gap,
+            residual=max(short.residuals().values()),
+            apart=misalignment(short.W, thin.W),
+            frobenius_rank=short.rank.relative,
+            nuclear_rank=thin.rank.relative,
+            selections=sum(np.array_equal(problem.read((run[STEPS],)).selection, best) for run in runs),
+        ),
         "published": published_table(name),
     }
 
@@ -53,37 +72,6 @@ def _paths(problem: Problem, runs: Sequence[Vector]) -> Table:
         for number, run in enumerate(runs)
         for t in range(0, STEPS + 1, 5)
         for i, z in enumerate(problem.queries)
-    )
-
-
-def _distances(runs: Sequence[Vector], short: Vector, thin: Vector) -> Table:
-    at = [t for t in log_spaced(STEPS, 12).tolist() if t >= 3]
-    return records(
-        {"run": k, "t": t, "to_frobenius": misalignment(run[t], short), "to_nuclear": misalignment(run[t], thin)}
-        for k, run in enumerate(runs)
-        for t in at
-    )
-
-
-def _targets(problem: Problem, short: Solution, thin: Solution) -> Table:
-    """W z_i of both solutions."""
-    toward = np.stack([problem.queries @ W.T for W in (short.W, thin.W)], axis=1)  # (inputs, norms, 2)
-    inputs, norms = np.indices(toward.shape[:2])
-    return table(bag=inputs.ravel(), nuclear=norms.ravel(), x1=toward[..., 0].ravel(), x2=toward[..., 1].ravel())
-
-
-def _answer(problem: Problem, runs: Sequence[Vector], short: Solution, thin: Solution) -> Table:
-    best = problem.values.argmax(problem.scores)
-    ends = [problem.read((run[STEPS],)) for run in runs]
-    return table(
-        frobenius=short.norm,
-        nuclear=thin.norm,
-        gap=thin.gap,
-        residual=max(short.residuals().values()),
-        apart=misalignment(short.W, thin.W),
-        frobenius_rank=short.rank.relative,
-        nuclear_rank=thin.rank.relative,
-        selections=sum(np.array_equal(end.selection, best) for end in ends),
     )
 
 
@@ -128,10 +116,8 @@ def _input(panel: Axes, tables: Tables, i: int, lines: bool) -> None:
 
 def _line(panel: Axes, toward: Vector, tokens: Table, style: Style, label: str) -> None:
     """Half way between the best token and the next, across the direction."""
-    logits, best = _points(tokens) @ toward, tokens["best"]
-    middle = (logits[best].min() + logits[~best].max()) / 2 * toward / (toward @ toward)
-    side = np.array([-toward[1], toward[0]]) / np.linalg.norm(toward)
-    ends = _near(middle + np.outer(np.sinh(np.linspace(-9.0, 9.0, 200)), side))
+    best, others = (_points(where(tokens, best=one)) for one in (True, False))
+    ends = _near(halfway(best, others, toward, np.sinh(np.linspace(-9.0, 9.0, 200))))
     panel.plot(*ends.T, color=style.color, linestyle=":", linewidth=1.0, scalex=False, scaley=False, label=label)
 
 

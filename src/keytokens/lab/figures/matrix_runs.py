@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -118,9 +117,8 @@ MEANS = (  # 0 for W, 1 for (K, Q); step, column, expected mean, source
 )
 
 
-@cache
-def _tables_local(count: int) -> Tables:
-    runs, ends = trained(count, AT_LOCAL)
+def compute_local(small: bool) -> Tables:
+    runs, ends = trained(15 if small else 100, AT_LOCAL)
     means = summarised(runs, ("factors", "t"), lambda some: {name: some[name].mean() for name in WORDS})
     return {"runs": runs, "ends": ends, "means": means}
 
@@ -154,7 +152,7 @@ def _mean_local(runs: Table, factors: int, t: int, column: str, expected: float,
 @figure(
     "matrix-local",
     "Random problems: W goes to the Frobenius solution, (K, Q) to the nuclear one",
-    lambda small: _tables_local(15 if small else 100),
+    compute_local,
     checks_local,
     sheet=Sheet(2, 3.7),
 )
@@ -217,7 +215,6 @@ EXPECTED_RANK = {
 }
 
 
-@cache
 def _tables_rank(count: int) -> Tables:
     runs = stacked(solved_runs(n, T, d, count) for n, T in CASES_RANK for d in DIMENSIONS_RANK)
     means = summarised(runs, ("n", "T", "d"), lambda some: {x: some[x].mean() for x in ("frobenius", "nuclear")})
@@ -382,7 +379,6 @@ PUBLISHED = {
 }
 
 
-@cache
 def _tables_several(wanted: int, most: int) -> Tables:
     """The first `wanted` runs that have decided, of at most `most`, for each d; in plain arithmetic, as published."""
     found = {d: _kept(d, wanted, most) for d in DIMENSIONS_SEVERAL}

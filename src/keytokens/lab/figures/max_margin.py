@@ -16,7 +16,7 @@ from ..selection import cone, local_optimum
 from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
 from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes, Style, fading, plane, ray, several_walks, tokens
 from .notebooks import published_checks, published_table
-from .tables import cosine, is_direction, records, states, walks, where
+from .tables import cosine, is_direction, last, records, states, walks, where
 
 EDGES = """\
 Far out the edge is the line p₂ = p₁/10 + log(30/37), where the pulls of the two losing tokens add up to its own \
@@ -180,28 +180,23 @@ def _paths(axes: Axes, tables: Tables, loss: str, limits: tuple[float, float], l
 
 
 def checks_5(tables: Tables) -> list[Check]:
-    ends = tables["ends"]
-    found = {(str(n), int(C)): (x, y) for n, C, x, y in zip(*ends.values(), strict=True)}
-    high = [found["correlation", C][1] > 0 for C in (2, 5, 10, 100)]
-    low = [found["logistic", C][1] < 0 for C in (2, 5, 10, 100)]
-    far, known = np.array(found["logistic", 100]), cosine(np.array([81.90, -47.04]), LMM)
+    lean = {loss.name: where(tables["ends"], loss=loss.name)["p2"] for loss in LOSSES}  # one for each of ENDS
+    high, low = (lean["correlation"][1:] > 0).sum(), (lean["logistic"][1:] < 0).sum()
+    law = {loss.name: offset(loss, np.array(ENDS, np.float64)) for loss in LOSSES}
+    far = last(where(tables["ends"], loss="logistic"))
+    found, known = (cosine(np.array(p), LMM) for p in ((far["p1"], far["p2"]), (81.90, -47.04)))
     return [
-        Check("runs of the correlation loss that lean to the high score", sum(high), 4, 0, OURS),
-        Check("runs of the logistic loss that lean to the low score", sum(low), 4, 0, OURS),
+        Check("runs of the correlation loss that lean to the high score", high, 4, 0, OURS),
+        Check("runs of the logistic loss that lean to the low score", low, 4, 0, OURS),
         *(
-            Check.printed(f"p₂, {loss}, C = {C}", found[loss, C][1], value, OURS, NOTES.get(value, ""))
+            Check.printed(f"p₂, {loss}, C = {C}", lean[loss][ENDS.index(C)], value, OURS, NOTES.get(value, ""))
             for loss, values in CHECKED.items()
             for C, value in values.items()
         ),
-        *(Check(f"p₂ − formula, {loss.name}, largest", _worst(found, loss), 0, 1e-6, OURS) for loss in LOSSES),
-        Check("cos to (1, 0), logistic, C = 100", cosine(far, LMM), known, 1e-3, OURS, FAR_5),
+        *(Check(f"p₂ − formula, {loss}, largest", np.abs(lean[loss] - law[loss]).max(), 0, 1e-6, OURS) for loss in law),
+        Check("cos to (1, 0), logistic, C = 100", found, known, 1e-3, OURS, FAR_5),
         *published_checks("5", tables),
     ]
-
-
-def _worst(found: dict[tuple[str, int], tuple[float, float]], loss: MarginLoss) -> float:
-    C = np.array(ENDS, np.float64)
-    return float(np.abs(np.array([found[loss.name, int(c)][1] for c in C]) - offset(loss, C)).max())
 
 
 @figure("5", "The loss decides the lean, not the direction", compute_5, checks_5, sheet=Sheet(3, 3.9))

@@ -132,7 +132,8 @@ def text(rows: Sequence[Row]) -> str:
         cells.append((first[0], row.quantity, published, *values, first[1]))
         last = row.experiment
     wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(_set(x, w, k) for k, (x, w) in enumerate(zip(row, wide, strict=True))).rstrip() for row in cells]
+    sides = [str.ljust, str.ljust, *[str.rjust] * (len(COLUMNS) - 2)]
+    lines = ["  ".join(side(x, w) for side, x, w in zip(sides, row, wide, strict=True)).rstrip() for row in cells]
     for k in reversed(range(len(rows))):
         if not k or rows[k].paper != rows[k - 1].paper:
             lines.insert(k + 1, f"({rows[k].paper})")
@@ -140,10 +141,6 @@ def text(rows: Sequence[Row]) -> str:
     notes = [f"{name}: {EXPERIMENTS[name].note}" for name in shown if EXPERIMENTS[name].note]
     marks = "published: " + ", ".join(f"{mark} {source}" for source, mark in MARKS.items() if mark)
     return "\n".join([*lines, "", marks, *notes])
-
-
-def _set(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column < 2 else cell.rjust(width)
 
 
 def _short(x: float) -> str:

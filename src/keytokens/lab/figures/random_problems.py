@@ -21,21 +21,13 @@ DIMENSIONS = (2, 5, 10, 100, 300, 500)
 STEPS = 1000
 LONGER = 9000  # more steps for runs that have not settled
 FAR = 2e4
-
-
-def size(small: bool) -> int:
-    """Stack for each dimension."""
-    return 60 if small else 1000
-
-
-def _trials(d: int, count: int) -> Stack:
-    return Stack.of(on_span(spheres(seed, d)) for seed in range(count))
+SIZES = {True: 60, False: 1000}  # problems for each dimension, in small and as drawn
 
 
 @cache
 def _ended(d: int, count: int) -> tuple[Stack, Vector, Endings]:
     """Normalised descent from p = 0, steps of length 1."""
-    trials = _trials(d, count)
+    trials = Stack.of(on_span(spheres(seed, d)) for seed in range(count))
     p = trials.descend(STEPS)
     return trials, p, Endings.of(trials, p)
 
@@ -104,7 +96,7 @@ SAID = {
 
 
 def compute_9a(small: bool) -> Tables:
-    count = size(small)
+    count = SIZES[small]
     runs = outcomes(count)
     published = {} if small else {"published": published_table("9a")}
     return {
@@ -200,7 +192,7 @@ BIN = 0.01
 
 def compute_gaps(small: bool) -> Tables:
     """Of all runs that saturate, by dimension, and in each from the smallest gap on."""
-    saturated = where(outcomes(size(small)), saturated=True)
+    saturated = where(outcomes(SIZES[small]), saturated=True)
     order = np.lexsort((saturated["gap"], saturated["d"]))
     return {"gaps": {name: saturated[name][order] for name in ("d", "gap", "one_minus_cos")}}
 

@@ -40,21 +40,14 @@ was set after the numbers were known: on IMDB and Yelp reviews the scalars miss 
 EPOCHS, DOCUMENTS, VOCABULARY, FREQUENT, NAMED = 4, 30_000, 10_000, 100, 4
 
 
-def review_start(rng: np.random.Generator, V: int) -> Start:
-    """In dimension 64, with a Gaussian v."""
-    return replace(gaussian_start(rng, V, 64), v=rng.normal(size=64) / np.sqrt(64))
-
-
-def train_embeddings(
-    rng: np.random.Generator, data: Documents, start: Start, epochs: int, weights: Vector | None = None
-) -> tuple[Vector, Vector]:
+def train_embeddings(rng: np.random.Generator, data: Documents, start: Start, weights: Vector) -> tuple[Vector, Vector]:
     """E and p after Adam on batches of 250 documents, v fixed; `weights` of the documents as in `Step`."""
     v, shape = start.v, start.E.shape
     theta = np.concatenate([start.E.ravel(), start.p])
     adam = _Adam(theta)
     y, size = (data.labels > 0).astype(np.intp), 250
-    weight = len(data) * (data.even if weights is None else weights)
-    for _ in range(epochs):
+    weight = len(data) * weights
+    for _ in range(EPOCHS):
         order = rng.permutation(len(data))
         for batch in np.split(order, range(size, len(order), size)):
             E, p = theta[: -shape[1]].reshape(shape), theta[-shape[1] :]
@@ -82,10 +75,6 @@ class _Adam:
 
 def spearman(x: Vector, y: Vector) -> float:
     return float(spearmanr(x, y)[0])
-
-
-def accuracy(data: Documents, E: Vector, p: Vector, v: Vector) -> float:
-    return float(np.mean(data.labels * (attention(data, E @ p) @ (E @ v)) > 0))
 
 
 def documents_of(texts: list[str], labels: list[int], most: int) -> tuple[Documents, Sequence[str], sparse.csr_matrix]:
@@ -122,9 +111,9 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
     rng = np.random.default_rng(0)
     data, names, counts = documents_of(texts, labels, most)
     weights = data.balanced if balanced else data.even
-    start = review_start(rng, data.V)
+    start = replace(gaussian_start(rng, data.V, 64), v=rng.normal(size=64) / np.sqrt(64))
     step = Step(data, start, 1.0, weights)
-    E, p = train_embeddings(rng, data, start, EPOCHS, weights)
+    E, p = train_embeddings(rng, data, start, weights)
     scalars = AttentionClassifier(prior=Prior(sink=0.0), class_weight="balanced" if balanced else None)
     scalars.fit(counts, data.labels)
     frequent = np.asarray(counts.sum(axis=0)).ravel() >= FREQUENT
@@ -139,7 +128,7 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
         "documents": len(data),
         "step_slope": step.slope / float(start.v @ start.v),
         "step_correlation": step.correlation,
-        "accuracy": accuracy(data, E, p, start.v),
+        "accuracy": np.mean(data.labels * (attention(data, E @ p) @ (E @ start.v)) > 0),
     }
     for column, y in columns.items():
         numbers[f"{column}_delta"] = spearman(y, delta)

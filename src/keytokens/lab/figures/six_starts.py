@@ -19,7 +19,7 @@ from ..selection import local_optimum
 from ..svm.problem import MarginProblem
 from ..svm.solver import solve
 from .figure import OURS, PAPER, Check, Sheet, Tables, figure, table
-from .look import BLACK, BLUE, GREY, ORANGE, STYLES, Axes, Style, number, plane, ray, several_walks, tokens
+from .look import BLACK, BLUE, GREY, ORANGE, STYLES, Axes, Style, halfway, number, plane, ray, several_walks, tokens
 from .notebooks import published_checks, published_table
 from .tables import groupby, is_direction, records, states, value_at, walks, where
 
@@ -209,15 +209,13 @@ def draw_1c(tables: Tables, left: Axes, right: Axes) -> None:
     answer, keys = tables["answer"], tables["keys"]
     p = np.array([answer["p1"][0], answer["p2"][0]])
     ray(left, p, Style(BLACK, "--", ""), "max-margin direction")
-    side = np.array([-p[1], p[0]]) / np.linalg.norm(p)
-    logits = keys["k1"] * p[0] + keys["k2"] * p[1]
-    best = keys["score"] == 1
-    middle = (logits[best].min() + logits[~best].max()) / 2 * p / (p @ p)
-    line = middle + np.outer([-9.0, 9.0], side)
+    points = np.column_stack([keys["k1"], keys["k2"]])
+    best, others = points[keys["score"] == 1], points[keys["score"] < 1]
+    line = halfway(best, others, p, [-9.0, 9.0])
     left.plot(*line.T, color=GREY, linestyle=":", label="separates best from others", scalex=False, scaley=False)
-    left.plot(keys["k1"][~best], keys["k2"][~best], ".", color=ORANGE, markersize=5, label="other tokens", zorder=3)
+    left.plot(*others.T, ".", color=ORANGE, markersize=5, label="other tokens", zorder=3)
     star: Any = {"color": BLUE, "markersize": 10, "markeredgecolor": "k", "zorder": 5}
-    left.plot(keys["k1"][best], keys["k2"][best], "*", **star, label="best tokens")
+    left.plot(*best.T, "*", **star, label="best tokens")
     plane(left, (-1.9, -1.6), (5.6, 3.3))
     left.legend(loc="upper right")
     draw_six(left, right, tables, ON_THREE, (1000.0, 8e-4), 1e-9)
