@@ -147,7 +147,7 @@ def checks_flow(tables: Tables) -> list[Check]:
     slope, margins = (exponent(flow["norm"][far], y[far]) for y in (flow["misalignment"], 1 - flow["margin_ratio"]))
     attention = 1 - flow["missing"][np.abs(flow["norm"] - 32).argmin()]
     return [
-        Check.at_most("P5: largest rise of the loss", float(np.diff(flow["loss"]).max()), 0.0, OURS, tolerance=1e-15),
+        Check.at_most("P5: largest rise of the loss", float(np.diff(flow["loss"]).max()), 1e-15, OURS),
         Check("P5: last loss minus its limit", float(flow["loss"][-1] - flow["limit"][-1]), 0.0, 1e-12, OURS),
         Check.at_least("P6: least attention on the important token at |p| = 32", attention, 0.9999, OURS),
         Check("P7: exponent of 1 − cos in |p|", slope, -2.0, 0.15, OURS),

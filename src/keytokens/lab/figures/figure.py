@@ -54,18 +54,14 @@ class Check:
         return cls(name, measured, float(expected), 0.6 * 10.0**-digits, source, note)
 
     @classmethod
-    def at_least(
-        cls, name: str, measured: float, bound: float, source: str, note: str = "", tolerance: float = 0
-    ) -> Check:
+    def at_least(cls, name: str, measured: float, bound: float, source: str, note: str = "") -> Check:
         """No smaller than a bound."""
-        return cls(name, measured, bound, tolerance, source, note, Rule.AT_LEAST)
+        return cls(name, measured, bound, 0, source, note, Rule.AT_LEAST)
 
     @classmethod
-    def at_most(
-        cls, name: str, measured: float, bound: float, source: str, note: str = "", tolerance: float = 0
-    ) -> Check:
+    def at_most(cls, name: str, measured: float, bound: float, source: str, note: str = "") -> Check:
         """No larger than a bound."""
-        return cls(name, measured, bound, tolerance, source, note, Rule.AT_MOST)
+        return cls(name, measured, bound, 0, source, note, Rule.AT_MOST)
 
     @property
     def passed(self) -> bool:

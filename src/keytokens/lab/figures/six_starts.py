@@ -127,7 +127,6 @@ def checks_1b(tables: Tables) -> list[Check]:
     answer, cos = tables["answer"], _cos_at(tables, 1000)
     return [
         *is_direction("local direction", (answer["p1"][0], answer["p2"][0]), 1, 0),
-        Check("half of its squared norm", answer["half_square"][0], 0.5, 1e-9, OURS),
         Check("its score above its neighbour's", answer["gap"][0], 0.9, 1e-12, OURS),
         Check("the same in Fig 1(a): a tie, not locally optimal", answer["gap_in_1a"][0], 0, 0, OURS),
         Check.at_least("least cos of the four upper starts, 1,000 steps", cos[~LOCAL_1B].min(), 0.9999, OURS),
@@ -185,7 +184,7 @@ def checks_1c(tables: Tables) -> list[Check]:
         Check.printed("half of its squared norm", answer["half_square"][0], "0.37134", OURS, KEYS),
         Check("slope p₂/p₁ with 3-D keys", answer["slope_3d"][0], answer["p2"][0] / answer["p1"][0], 1e-9, OURS, KEYS),
         Check.printed("slack of the third nearest token", answer["third_slack"][0], "0.0071", OURS),
-        Check.at_least("least cos after 200 steps", early.min(), 0.9993, OURS, tolerance=5e-6),
+        Check.at_least("least cos after 200 steps", early.min(), 0.999295, OURS),
         Check.printed("least cos after 1,000 steps", late.min(), "0.99977", OURS),
         Check("1 − cos of the gradient flow at |p| = 100", answer["flow_100"][0], 1 - late[0], 5e-6, OURS),
         *published_checks("1c", tables),
