@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from keytokens.lab.figures.embeddings import token_table
-from keytokens.lab.figures.real_texts import _Adam
+from keytokens.lab.figures.real_texts import by_adam
 
 from .made import made
 
@@ -40,11 +40,11 @@ def test_dimensions():
 
 
 def test_adam():
-    """The first step has the length of the rate in every coordinate; a bowl is descended."""
-    theta = np.array([1.0, -2.0])
-    adam = _Adam(theta, rate=0.1)
-    theta = adam.step(theta, theta)
-    assert_allclose(theta, [0.9, -1.9], atol=1e-6)
-    for _ in range(300):
-        theta = adam.step(theta, theta)
-    assert np.abs(theta).max() < 0.01
+    """The first step has the length of the rate in every coordinate; a bowl is descended, batch by batch."""
+    start, rng = (np.array([[0.1]]), np.array([-0.2])), np.random.default_rng(0)
+    bowl, seen = lambda batch, E, p: seen.append(len(batch)) or (E, p), []
+    E, p = by_adam(rng, *start, 250, bowl, 1)
+    assert_allclose([E[0, 0], p[0]], [0.097, -0.197], atol=1e-6)
+    E, p = by_adam(rng, *start, 600, bowl, 200)
+    assert max(abs(E[0, 0]), abs(p[0])) < 0.01
+    assert seen == [250] + 200 * [250, 250, 100]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import spearmanr
 
@@ -17,7 +18,7 @@ from ...model.attention import Parameters, evaluate
 from ...model.blocks import Block, blocks_of
 from ...model.losses import Logistic
 from ...model.prior import PriorOptions
-from ...model.ragged import Vector
+from ...model.ragged import Index, Vector
 from ...text.ngrams import Limits, build
 from ...text.spill import Threads
 from ...training.fit import TrainingSet, fit_scalars
@@ -40,66 +41,67 @@ was set after the numbers were known: on IMDB and Yelp reviews the scalars miss 
 EPOCHS, DOCUMENTS, VOCABULARY, FREQUENT, NAMED = 4, 30_000, 10_000, 100, 4
 
 
+def by_adam(
+    rng: np.random.Generator, E: Vector, p: Vector, n: int, gradient: Callable[..., Sequence[Any]], epochs: int
+) -> tuple[Vector, Vector]:
+    """E and p after Adam's steps of 0.003 on batches of 250 of n documents; `gradient(batch, E, p)` is in E and in p.
+
+    Running means of the gradient and its square, both corrected for their start at 0.
+    """
+    theta, (V, d) = np.concatenate([E.ravel(), p]), E.shape
+    mean, square, t = np.zeros_like(theta), np.zeros_like(theta), 0
+    for _ in range(epochs):
+        for batch in np.split(rng.permutation(n), range(250, n, 250)):
+            g, t = np.concatenate([x.ravel() for x in gradient(batch, theta[:-d].reshape(V, d), theta[-d:])]), t + 1
+            mean += 0.1 * (g - mean)
+            square += 0.001 * (g**2 - square)
+            theta = theta - 3e-3 * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
+    return theta[:-d].reshape(V, d), theta[-d:]
+
+
 def train_embeddings(rng: np.random.Generator, data: Documents, start: Start, weights: Vector) -> tuple[Vector, Vector]:
-    """E and p after Adam on batches of 250 documents, v fixed; `weights` of the documents as in `Step`."""
-    v, shape = start.v, start.E.shape
-    theta = np.concatenate([start.E.ravel(), start.p])
-    adam = _Adam(theta)
-    y, size = (data.labels > 0).astype(np.intp), 250
-    weight = len(data) * weights
-    for _ in range(EPOCHS):
-        order = rng.permutation(len(data))
-        for batch in np.split(order, range(size, len(order), size)):
-            E, p = theta[: -shape[1]].reshape(shape), theta[-shape[1] :]
-            at = Parameters(E @ p, (E @ v)[None], np.zeros(1), np.zeros(1))
-            gradient = evaluate(Block.of(data.counts[batch]), y[batch], weight[batch] / len(batch), Logistic(), at)
-            dE, dp, _ = pull_back(gradient, E, p, v[None])
-            theta = adam.step(theta, np.concatenate([dE.ravel(), dp]))
-    return theta[: -shape[1]].reshape(shape), theta[-shape[1] :]
+    """E and p, v fixed; `weights` of the documents as in `Step`."""
+    v, y, weight = start.v, (data.labels > 0).astype(np.intp), len(data) * weights
 
+    def gradient(batch: Index, E: Vector, p: Vector) -> Sequence[Any]:
+        at = Parameters(E @ p, (E @ v)[None], np.zeros(1), np.zeros(1))
+        found = evaluate(Block.of(data.counts[batch]), y[batch], weight[batch] / len(batch), Logistic(), at)
+        return pull_back(found, E, p, v[None])[:2]
 
-class _Adam:
-    """Running means of the gradient and its square, both corrected for their start at 0."""
-
-    def __init__(self, theta: Vector, rate: float = 3e-3) -> None:
-        self.mean, self.square = np.zeros_like(theta), np.zeros_like(theta)
-        self.rate, self.t = rate, 0
-
-    def step(self, theta: Vector, gradient: Vector) -> Vector:
-        self.t += 1
-        self.mean += 0.1 * (gradient - self.mean)
-        self.square += 0.001 * (gradient**2 - self.square)
-        mean, square = self.mean / (1 - 0.9**self.t), self.square / (1 - 0.999**self.t)
-        return np.asarray(theta - self.rate * mean / (np.sqrt(square) + 1e-8))
+    return by_adam(rng, start.E, start.p, len(data), gradient, EPOCHS)
 
 
 def spearman(x: Vector, y: Vector) -> float:
     return float(spearmanr(x, y)[0])
 
 
-def documents_of(texts: list[str], labels: list[int], most: int) -> tuple[Documents, Sequence[str], sparse.csr_matrix]:
-    """Texts as sequences of the most frequent words (their order does not matter), the words, and the counts."""
+def sampled(texts: Sequence[str], labels: Sequence[int], most: int) -> tuple[list[str], list[int]]:
+    """So many texts at most, drawn with a fixed seed, and their labels."""
+    order = np.random.default_rng(0).permutation(len(texts))[:most].tolist()
+    return [texts[i] for i in order], [labels[i] for i in order]
+
+
+def counted(texts: list[str], labels: list[int], most: int) -> tuple[sparse.csr_matrix, Vector, NDArray[Any]]:
+    """Counts of the most frequent words in the texts that have any, the labels of these texts, and the words."""
     built = build(texts, Limits((1, 1), (1,), max_tokens=most), Threads(2))
-    vocabulary, counts = built.vocabulary, built.matrix()
+    counts = sparse.csr_matrix(built.matrix().astype(np.float64))
     filled = np.flatnonzero(np.diff(counts.indptr))
-    counts = sparse.csr_matrix(counts[filled].astype(np.float64))
-    rows = np.split(
-        np.repeat(counts.indices.astype(np.intp), counts.data.astype(int)),
-        np.cumsum(counts.sum(axis=1).A1.astype(int))[:-1],
-    )
-    y = np.asarray(labels, np.float64)[filled]
-    return Documents(tuple(rows), y, counts.shape[1]), vocabulary.tokens, counts
+    return counts[filled], np.asarray(labels, np.float64)[filled], np.array(built.vocabulary.tokens)
+
+
+def documents_of(counts: sparse.csr_matrix, y: Vector) -> Documents:
+    """Counts as sequences of words; their order does not matter."""
+    ends = np.cumsum(counts.sum(axis=1).A1.astype(int))[:-1]
+    rows = np.split(np.repeat(counts.indices.astype(np.intp), counts.data.astype(int)), ends)
+    return Documents(tuple(rows), y, counts.shape[1])
 
 
 def real_figure(name: str, corpus: str, title: str, *, balanced: bool) -> None:
     """Register the figure of one corpus; `balanced` weighs both labels alike, where one is more frequent."""
 
     def compute(small: bool) -> Tables:
-        texts, labels = two_classes(corpus)
-        most = 4_000 if small else DOCUMENTS
-        order = np.random.default_rng(0).permutation(len(texts))[:most].tolist()
-        texts, labels = [texts[i] for i in order], [labels[i] for i in order]
-        return _tables(texts, labels, balanced, 2_000 if small else VOCABULARY)
+        some = sampled(*two_classes(corpus), 4_000 if small else DOCUMENTS)
+        return _tables(*counted(*some, 2_000 if small else VOCABULARY), balanced)
 
     words = ", both labels weighed alike" if balanced else ""
     caption = CAPTION.format(title=title, vocabulary=VOCABULARY, balanced=words)
@@ -107,9 +109,8 @@ def real_figure(name: str, corpus: str, title: str, *, balanced: bool) -> None:
     figure(name, said, compute, _checks, caption=caption, sheet=sheet)(_draw)
 
 
-def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> Tables:
-    rng = np.random.default_rng(0)
-    data, names, counts = documents_of(texts, labels, most)
+def _tables(counts: sparse.csr_matrix, y: Vector, words: NDArray[Any], balanced: bool) -> Tables:
+    rng, data = np.random.default_rng(0), documents_of(counts, y)
     weights = data.balanced if balanced else data.even
     start = replace(gaussian_start(rng, data.V, 64), v=rng.normal(size=64) / np.sqrt(64))
     step = Step(data, start, 1.0, weights)
@@ -134,9 +135,8 @@ def _tables(texts: list[str], labels: list[int], balanced: bool, most: int) -> T
         numbers[f"{column}_delta"] = spearman(y, delta)
         numbers[f"{column}_size"] = spearman(y, np.abs(delta))
         numbers[f"{column}_bend"] = float(np.polyfit(delta, y, 2)[0])
-    kept = np.array(names)[frequent]
     return {
-        "tokens": table(token=kept, delta=delta, frequency=data.frequency(weights)[frequent], **columns),
+        "tokens": table(token=words[frequent], delta=delta, frequency=data.frequency(weights)[frequent], **columns),
         "numbers": table(**numbers),
     }
 
@@ -192,10 +192,10 @@ def compute_training(small: bool) -> Tables:
     texts, labels = two_classes("imdb")
     if small:
         texts, labels = texts[:3000], labels[:3000]
-    data, _, counts = documents_of(texts, labels, 10_000)
-    y = (data.labels > 0).astype(np.intp)
-    training = TrainingSet.of(blocks_of(counts.astype(np.float32), 2), y, np.ones(len(y), np.float32), 2, 2)
-    V, watched = data.V, counts[:WATCHED]
+    counts, y, _ = counted(texts, labels, 10_000)
+    blocks = blocks_of(counts.astype(np.float32), 2)
+    training = TrainingSet.of(blocks, (y > 0).astype(np.intp), np.ones(len(y), np.float32), 2, 2)
+    V, watched = counts.shape[1], counts[:WATCHED]
     rows: list[dict[str, float]] = []
 
     def watch(state: Any) -> None:

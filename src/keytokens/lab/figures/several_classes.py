@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,27 +11,14 @@ from scipy import sparse
 
 from ...io.corpora import from_folder
 from ...model.ragged import Index, Vector
-from ...text.ngrams import Limits, build
-from ...text.spill import Threads
 from ..problems.embeddings import Classes, multiclass_gradient
 from .figure import OURS, Check, Sheet, Table, Tables, figure, table
 from .look import GREY, STYLES, Axes
-from .real_texts import _Adam, spearman
+from .real_texts import by_adam, counted, sampled, spearman
 from .tables import last, records, where
 
 NAMES = ("World", "Sports", "Business", "Sci/Tech")
 DIM, EPOCHS, FREQUENT, NAMED = 64, 5, 50, 4
-
-
-def _news(most: int, vocabulary: int) -> tuple[Classes, NDArray[Any]]:
-    """Documents of AG News as counts of their most frequent words, and the words."""
-    texts, labels = from_folder("ag_news")
-    order = np.random.default_rng(0).permutation(len(texts))[:most].tolist()
-    built = build([texts[i] for i in order], Limits((1, 1), (1,), max_tokens=vocabulary), Threads(2))
-    counts = sparse.csr_matrix(built.matrix().astype(np.float64))
-    filled = np.flatnonzero(np.diff(counts.indptr))
-    y = np.array([labels[i] for i in order], np.intp)[filled]
-    return Classes(counts[filled], y, len(NAMES), np.zeros(len(filled), np.intp)), np.array(built.vocabulary.tokens)
 
 
 def _stepped(data: Classes, E: Vector, p: Vector, v: Vector) -> dict[str, Vector]:
@@ -47,22 +35,20 @@ def _stepped(data: Classes, E: Vector, p: Vector, v: Vector) -> dict[str, Vector
 
 
 def _trained(rng: np.random.Generator, data: Classes, E: Vector, p: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """E and p after Adam on batches of 250 documents, v fixed."""
-    V, d = E.shape
-    theta = np.concatenate([E.ravel(), p])
-    adam = _Adam(theta)
-    for _ in range(EPOCHS):
-        order = rng.permutation(len(data.y))
-        for batch in np.split(order, range(250, len(order), 250)):
-            E, p = theta[: V * d].reshape(V, d), theta[V * d :]
-            some = Classes(data.counts[batch], data.y[batch], data.K, data.important[batch])
-            dE, gradient = multiclass_gradient(some, E, p, v)
-            theta = adam.step(theta, np.concatenate([dE.ravel(), E.T @ gradient.a]))
-    return theta[: V * d].reshape(V, d), theta[V * d :]
+    """E and p, v fixed."""
+
+    def gradient(batch: Index, E: Vector, p: Vector) -> Sequence[Any]:
+        some = Classes(data.counts[batch], data.y[batch], data.K, data.important[batch])
+        dE, found = multiclass_gradient(some, E, p, v)
+        return dE, E.T @ found.a
+
+    return by_adam(rng, E, p, len(data.y), gradient, EPOCHS)
 
 
 def compute_classes(small: bool) -> Tables:
-    data, words = _news(5_000 if small else 10_000, 2_000 if small else 5_000)
+    some = sampled(*from_folder("ag_news"), 5_000 if small else 10_000)
+    counts, y, words = counted(*some, 2_000 if small else 5_000)
+    data = Classes(counts, y.astype(np.intp), len(NAMES), np.zeros(len(y), np.intp))
     rng, V, K = np.random.default_rng(0), data.counts.shape[1], data.K
     E, p = rng.normal(size=(V, DIM)) / np.sqrt(DIM), rng.normal(size=DIM) / np.sqrt(DIM)
     v = np.linalg.qr(rng.normal(size=(DIM, K)))[0].T
@@ -121,13 +107,7 @@ def checks_classes(tables: Tables) -> list[Check]:
     ]
 
 
-@figure(
-    "classes",
-    "Four classes: one arm of attention for each",
-    compute_classes,
-    checks_classes,
-    sheet=Sheet(2, 3.6),
-)
+@figure("classes", "Four classes: one arm of attention for each", compute_classes, checks_classes, sheet=Sheet(2, 3.6))
 def draw_classes(tables: Tables, left: Axes, right: Axes) -> None:
     """AG News, words that occur at least 50 times. Left: what one gradient step adds to the value of a word for a
     class, less the mean over classes, against alpha, how much more often it occurs under that class than its share;
