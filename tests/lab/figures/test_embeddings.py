@@ -18,7 +18,7 @@ def test_one_step():
 
 def test_tokens():
     """v'E_s follows the signed difference, p'E_s its size."""
-    table = token_table(mirrored=True)
+    table = token_table()
     positive, negative, neutral = (table["kind"] == kind for kind in (1, -1, 0))
     assert_allclose(table["b1"] - table["b0"], 100 * table["alpha"], atol=0.3)
     assert table["b1"][positive].min() > table["b1"][neutral].max()

@@ -32,16 +32,16 @@ def _one_step(d: int) -> dict[str, float]:
     return {"d": d, **dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True)), "share_of_bound": share}
 
 
-def token_table(eta: float = 200.0, mirrored: bool = False) -> Table:
+def token_table() -> Table:
     """Every token of a planted vocabulary: alpha, Delta, values before and after the step, logits after the flow.
 
     `E_p` is for p/|p| at |p| = 1000, `form` the closed form of the same in the limit of a large d.
     """
     rng = np.random.default_rng(0)
-    data = planted(rng, 200, 8, 5, 5, 40, mirrored=mirrored)
-    step = Step(data, gaussian_start(rng, data.V, 1024), eta)
+    data = planted(rng, 200, 8, 5, 5, 40)
+    step = Step(data, gaussian_start(rng, data.V, 1024), ETA)
     run = second_stage(step, [100.0, 1000.0], tolerance=1e-6, growth=20.0)
-    form = closed_form(data, step.start.E, step.start.v, eta)
+    form = closed_form(data, step.start.E, step.start.v, ETA)
     return {
         "kind": data.kinds,
         "alpha": step.alpha,
@@ -56,7 +56,7 @@ def token_table(eta: float = 200.0, mirrored: bool = False) -> Table:
 
 def compute_step(small: bool) -> Tables:
     dims = (64, 256, 1024) if small else (64, 256, 1024, 4096, 16384)
-    tokens = token_table(ETA)
+    tokens = token_table()
     return {
         "tokens": {name: tokens[name] for name in ("kind", "alpha", "b0", "b1")},
         "dimensions": sweep(_one_step, d=dims),

@@ -26,7 +26,7 @@ from .figure import CODE, OURS, PAPER, Check, Sheet, Table, Tables, figure, tabl
 from .look import BLUE, GREEN, ORANGE, STYLES, Axes
 from .notebook_data import head_problem, sphere_problem
 from .notebooks import EXACT
-from .tables import WIDE, cosine, difference, groupby, records, stacked, standard_error, summarised, where
+from .tables import WIDE, cosine, difference, endings, groupby, records, stacked, standard_error, summarised, where
 
 
 def matrix_ends(
@@ -309,17 +309,7 @@ def _tables_global(count: int, longer: int = 1) -> Tables:
 
 def _runs_global(n: int, T: int, d: int, count: int, longer: int) -> Table:
     found = sphere_ends(n, T, d, range(count), STEPS // longer, longer * LENGTH)
-    return table(
-        n=n,
-        T=T,
-        d=d,
-        seed=np.arange(count),
-        attention=found.attention,
-        saturated=found.saturated,
-        local=found.is_local,
-        best=found.is_global,
-        one_minus_cos=found.distance,
-    )
+    return {**endings(found, n=n, T=T, d=d, seed=np.arange(count)), "one_minus_cos": found.distance}
 
 
 def checks_global(tables: Tables) -> list[Check]:

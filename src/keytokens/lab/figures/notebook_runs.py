@@ -215,12 +215,12 @@ def leads_and_follows(how: str) -> Found:
 )
 def two_losses(how: str) -> Found:
     found = {}
-    for name, loss, scores in (("−x", Correlation(), (10, 100)), ("logistic", Logistic(), (10, 100))):
-        trials = Stack.of(two_scores(float(C), loss) for C in scores)
+    for name, loss in (("−x", Correlation()), ("logistic", Logistic())):
+        trials = Stack.of(two_scores(C, loss) for C in (10.0, 100.0))
         path = np.array(follow(trials, np.zeros(2), range(LAST + 1), 1e-9, how))
         early = int(np.argmax(path[:, 0, 0] >= 12))
         found[f"p₂ at p₁ = 12, {name}, C = 10"] = float(path[early, 0, 1])
-        found |= {f"p₂ at the end, {name}, C = {C}": float(path[-1, k, 1]) for k, C in enumerate(scores)}
+        found |= {f"p₂ at the end, {name}, C = {C}": float(path[-1, k, 1]) for k, C in enumerate((10, 100))}
     return found
 
 

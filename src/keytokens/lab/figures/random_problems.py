@@ -15,7 +15,7 @@ from ..endings import Endings
 from .figure import OURS, PAPER, Check, Sheet, Table, Tables, figure, table
 from .look import BLACK, BLUE, GREEN, GREY, ORANGE, RED, STYLES, Axes
 from .notebooks import published_checks, published_table
-from .tables import difference, groupby, stacked, summarised, where
+from .tables import difference, endings, groupby, stacked, summarised, where
 
 DIMENSIONS = (2, 5, 10, 100, 300, 500)
 STEPS = 1000
@@ -40,18 +40,8 @@ def outcomes(count: int) -> Table:
 
 def _outcomes(d: int, count: int) -> Table:
     _, p, ends = _ended(d, count)
-    return table(
-        d=d,
-        seed=np.arange(count),
-        norm=np.linalg.norm(p, axis=1),
-        attention=ends.attention,
-        saturated=ends.saturated,
-        local=ends.is_local,
-        best=ends.is_global,
-        separable=ends.separable,
-        gap=ends.gap,
-        one_minus_cos=ends.distance,
-    )
+    runs = endings(ends, d=d, seed=np.arange(count), norm=np.linalg.norm(p, axis=1))
+    return {**runs, "separable": ends.separable, "gap": ends.gap, "one_minus_cos": ends.distance}
 
 
 def leftovers(d: int, count: int) -> Table:

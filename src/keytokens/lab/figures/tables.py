@@ -11,6 +11,7 @@ import numpy as np
 from ...model.ragged import Vector
 from ...training.loop import run
 from ..descent.steps import Descent, DescentState, Step
+from ..endings import Endings
 from ..problems.geometry import misalignment
 from ..problems.problem import Problem
 from .figure import OURS, Check, Table, table
@@ -79,9 +80,8 @@ def summarised(found: Table, names: Sequence[str], row: Callable[[Table], Mappin
 
 
 def value_at(found: Table, t: int, column: str) -> float:
-    """The entry of a column at a step; nan if the table has no such step."""
-    here = where(found, t=t)[column]
-    return float(here[0]) if len(here) else float("nan")
+    """The entry of a column at a step."""
+    return float(where(found, t=t)[column][0])
 
 
 # Runs ----------------------------------------------------------------------------------------------------------------
@@ -92,6 +92,12 @@ def states(problem: Problem, step: Step, start: Start, steps: int) -> dict[int, 
     seen: dict[int, DescentState] = {}
     run(Descent(problem, step), start, steps, lambda state: seen.update({state.t: state}))
     return seen
+
+
+def endings(found: Endings, **given: Any) -> Table:
+    """How each run ended, behind what is given of it."""
+    flags = {"saturated": found.saturated, "local": found.is_local, "best": found.is_global}
+    return table(**given, attention=found.attention, **flags)
 
 
 def cosine(p: Vector, target: Any) -> float:
