@@ -35,8 +35,6 @@ from keytokens.lab.selection import (
     in_general_position,
     local_optimum,
     locally_optimal_selections,
-    optimal_tokens,
-    score_gap,
     separable,
     separating_witness,
     smoothness,
@@ -85,8 +83,6 @@ def head_problem(keys):
 
 # With keys (or values) and scores: the call, and which numbers come of it. Owners as the refusals name them.
 WITH_SCORES = {
-    "optimal_tokens": lambda K, g: optimal_tokens(K, g),
-    "score_gap": lambda K, g: score_gap(K, g, [0, 0], [[False] + [True] * (n - 1) for n in shape(K)]),
     "local_optimum": lambda K, g: [local_optimum(K, g, [0, 0]).gap, *local_optimum(K, g, [0, 0]).direction],
     "locally_optimal_selections": lambda K, g: [one.selection for one in locally_optimal_selections(K, g)],
     "directional_neighbours": lambda K, g: directional_neighbours(K, g, P).margin,
@@ -248,7 +244,6 @@ def test_bad_bags(name, bad, monkeypatch):
 
 SELECTING = {
     "local_optimum": lambda s: local_optimum(EVEN, EVEN_SCORES, s),
-    "score_gap": lambda s: score_gap(EVEN, EVEN_SCORES, s, np.ones(6, bool)),
     "in_general_position": lambda s: in_general_position(EVEN, s),
     "MarginProblem.from_selection": lambda s: MarginProblem.from_selection(EVEN, s),
     "relaxed_problem": lambda s: relaxed_problem(EVEN, s, [0]),
@@ -337,8 +332,6 @@ E3 = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 
 # Every other argument of every public name: how the sentence begins, and the call.
 REFUSED = [
-    ("score_gap: `among`", lambda: score_gap(EVEN, EVEN_SCORES, [0, 0], [True])),
-    ("score_gap: `among`", lambda: score_gap(EVEN, EVEN_SCORES, [0, 0], np.full(6, 2))),
     *(("directional_neighbours: `q`", lambda q=q: directional_neighbours(EVEN, EVEN_SCORES, q)) for q in BAD_POINTS),
     ("cone: `optimum`", lambda: cone(EVEN, EVEN_SCORES, None)),
     ("cone: `optimum`", lambda: cone(RAGGED, RAGGED_SCORES, local_optimum(EVEN, EVEN_SCORES, [0, 0]))),
@@ -349,7 +342,6 @@ REFUSED = [
     ("tight_smoothness: `M1`", lambda: tight_smoothness(EVEN, EVEN_SCORES, M1=np.nan)),
     *(("separating_witness: `v`", lambda v=v: separating_witness(EVEN, np.eye(2), v)) for v in BAD_POINTS),
     ("separating_witness: `W`", lambda: separating_witness(EVEN, np.full((2, 2), np.nan), P)),
-    ("in_general_position: `most`", lambda: in_general_position(EVEN, [0, 0], "x")),
     ("MarginProblem.from_selection: `rel", lambda: MarginProblem.from_selection(EVEN, [0, 0], [[1], [0, 1]])),
     ("MarginProblem.from_rows: `A`", lambda: MarginProblem.from_rows([["1"]])),
     ("MarginProblem.from_rows: `b`", lambda: MarginProblem.from_rows([[1.0]], "x")),

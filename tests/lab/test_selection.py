@@ -13,8 +13,6 @@ from keytokens.lab.selection import (
     in_general_position,
     local_optimum,
     locally_optimal_selections,
-    optimal_tokens,
-    score_gap,
     separating_witness,
     smoothness,
     tight_smoothness,
@@ -27,17 +25,6 @@ ONE = np.array([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]])
 TIED, APART = np.array([1.0, 0.9, 0.9]), np.array([1.0, 0.9, 0.0])
 # two inputs of two tokens whose second bag has no neighbour under the wrong selection
 TWO, TWO_SCORES = np.array([[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]]), np.array([1.0, 0.0, 1.0, 0.0])
-
-
-def test_optimal_tokens():
-    gamma = np.array([1.0, 1.0, -3.0])
-    bags = Bags.of([[[1.0], [2.0]], [[3.0]]])
-    with pytest.raises(
-        InputError, match=r"optimal_tokens: `scores of bag 0` must have one largest entry; saw 'a tie'\."
-    ):
-        optimal_tokens(bags, gamma)
-    assert optimal_tokens(bags, gamma, strict=False).tolist() == [0, 0]
-    assert optimal_tokens(bags, np.array([1.0, 2.0, 0.0])).tolist() == [1, 0]
 
 
 def test_the_second_token_is_locally_optimal_only_without_a_tie():
@@ -154,19 +141,23 @@ def test_the_witness_separates(seed):
     rng = np.random.default_rng(seed)
     X, W, v = rng.normal(size=(4, 5, 3)), rng.normal(size=(3, 3)), rng.normal(size=3)
     p = separating_witness(X, W, v)
-    best = optimal_tokens(Bags.of(X), Bags.of(X).rows @ v)
+    best = (X @ v).argmax(axis=1)
     for i in range(4):
         for t in range(5):
             if t != best[i]:
                 assert p @ W @ (X[i, best[i]] - X[i, t]) >= 1 - 1e-9
     with pytest.raises(InputError, match="lie in the range of W'"):
         separating_witness(X, np.diag([1.0, 0.0, 0.0]), v)
+    with pytest.raises(InputError, match="give one token of each bag the largest score; saw 'a tie'"):
+        separating_witness(X[:, [0, 0]], W, v)
 
 
 def test_equal_scores_and_general_position():
     bags = Bags.of(ONE)
     assert has_equal_scores(bags, TIED)
     assert not has_equal_scores(bags, APART)
+    assert not has_equal_scores(bags, np.array([1.0, 1.0, 0.0]))  # two best tokens
+    assert has_equal_scores(Bags.of([[[1.0]], [[1.0], [0.0]]]), np.array([0.0, 1.0, 2.0]))
     rng = np.random.default_rng(0)
     keys = rng.normal(size=(2, 3, 2))
     assert in_general_position(keys, [0, 0])
@@ -176,4 +167,3 @@ def test_equal_scores_and_general_position():
     assert not in_general_position(line, [0])
     with pytest.raises(InputError, match="tuples of rows to test"):
         in_general_position(rng.normal(size=(9, 9, 9)), [0] * 9)
-    assert score_gap(bags, APART, [0], np.array([False, True, True])) == pytest.approx(0.1)

@@ -28,37 +28,8 @@ from .svm.solver import solve, solved
 
 ON_THE_MARGIN = 1e-6  # a token whose margin is below 1 + this is a neighbour
 MOST_SELECTIONS = 200_000  # to enumerate
+MOST_TUPLES = 20_000  # of rows, to test for general position
 SATURATED = 1 - 1e-5  # mean attention on the selected tokens from which on a run has decided
-
-
-def optimal_tokens(keys: Any, gamma: Any, *, strict: bool = True) -> Index:
-    """(n,) the token with the largest score of each bag; `strict` refuses ties, where the optimum is not one token.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> optimal_tokens(keys, gamma).tolist()
-    [0]
-    """
-    bags, gamma = _read("optimal_tokens", keys, gamma)
-    best = bags.argmax(gamma)
-    if strict:
-        tied = bags.sum((gamma == bags.spread(bags.max(gamma))).astype(np.float64)) > 1
-        if tied.any():
-            where, advice = f"scores of bag {np.flatnonzero(tied)[0]}", "break the tie or name a selection"
-            raise refusal("optimal_tokens", where, "have one largest entry", "a tie", advice)
-    return best
-
-
-def score_gap(keys: Any, gamma: Any, selection: Sequence[int] | Index, among: Any) -> float:
-    """The least gamma_selected - gamma_t over the tokens `among`; inf if there are none.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> round(score_gap(keys, gamma, [0], [False, True, True]), 9)
-    0.1
-    """
-    bags, gamma = _read("score_gap", keys, gamma)
-    among = bags.marked(among, "score_gap", "among")
-    gaps = bags.spread(gamma[bags.chosen(selection, "score_gap")]) - gamma
-    return float(gaps[among].min(initial=math.inf))
 
 
 def _read(owner: str, keys: Any, gamma: Any) -> tuple[Bags, Vector]:
@@ -66,14 +37,14 @@ def _read(owner: str, keys: Any, gamma: Any) -> tuple[Bags, Vector]:
     return bags, read_scores(owner, gamma, bags)
 
 
+def _score_gap(bags: Bags, gamma: Vector, chosen: Index, among: NDArray[np.bool_]) -> float:
+    """The least gamma_chosen - gamma_t over the tokens `among`; inf if there are none."""
+    return float((bags.spread(gamma[chosen]) - gamma)[among].min(initial=math.inf))
+
+
 @dataclass(frozen=True, eq=False)
 class LocalOptimum:
-    """A selection with its max-margin direction, judged.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> [(one.selection.tolist(), round(one.gap, 9), one.holds) for one in locally_optimal_selections(keys, gamma)]
-    [([0], 1.0, True), ([1], 0.9, True)]
-    """
+    """A selection with its max-margin direction, judged."""
 
     selection: Index
     solution: Solution
@@ -117,7 +88,7 @@ def _judged(bags: Bags, gamma: Vector, selection: Sequence[int] | Index, solutio
     margins = bags.spread(bags.rows[chosen] @ solution.p) - bags.rows @ solution.p
     neighbours = margins < 1 + ON_THE_MARGIN
     neighbours[chosen] = False
-    gap = score_gap(bags, gamma, selection, neighbours)
+    gap = _score_gap(bags, gamma, chosen, neighbours)
     return LocalOptimum(np.asarray(selection, np.intp), solution, neighbours, gap)
 
 
@@ -164,13 +135,7 @@ def _separable(bags: Bags, chosen: tuple[int, ...], start: Solution | None) -> I
 
 @dataclass(frozen=True, eq=False)
 class DirectionalNeighbours:
-    """What a direction q selects, with what margin, and which tokens attain it.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> found = directional_neighbours(keys, gamma, [1.0, 0.5])
-    >>> found.selection.tolist(), found.neighbours.tolist(), found.neighbour_optimal
-    ([1], [True, False, False], False)
-    """
+    """What a direction q selects, with what margin, and which tokens attain it."""
 
     selection: Index
     margin: float
@@ -183,8 +148,8 @@ def directional_neighbours(keys: Any, gamma: Any, q: Sequence[float] | Vector) -
 
     >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
     >>> found = directional_neighbours(keys, gamma, [0.0, 1.0])
-    >>> found.selection.tolist(), found.margin
-    ([0], 1.0)
+    >>> found.selection.tolist(), found.margin, found.neighbours.tolist(), found.neighbour_optimal
+    ([0], 1.0, [False, True, True], True)
     """
     bags, gamma = _read("directional_neighbours", keys, gamma)
     a = bags.rows @ array_of("directional_neighbours", "q", q, (bags.dim,))
@@ -194,7 +159,7 @@ def directional_neighbours(keys: Any, gamma: Any, q: Sequence[float] | Vector) -
     margin = float(np.delete(margins, chosen).min(initial=math.inf))
     near = margins <= margin + ON_THE_MARGIN * max(1.0, abs(margin))
     near[chosen] = False
-    return DirectionalNeighbours(selection, margin, near, score_gap(bags, gamma, selection, near) > 0)
+    return DirectionalNeighbours(selection, margin, near, _score_gap(bags, gamma, chosen, near) > 0)
 
 
 @dataclass(frozen=True)
@@ -202,11 +167,6 @@ class Cone:
     """{p : cos(p, p_mm) >= 1 - mu, |p| >= radius}: inside it descent cannot lose a locally optimal selection.
 
     That holds if every bag has a token on the margin: delta knows nothing of a bag without one.
-
-    >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> c = cone(keys, gamma, local_optimum(keys, gamma, [0]))
-    >>> round(c.margin, 6), bool(0 < c.mu < 1 and c.radius > 0)
-    (1.004988, True)
     """
 
     mu: float
@@ -224,8 +184,9 @@ def cone(keys: Any, gamma: Any, optimum: LocalOptimum) -> Cone:
     scores within a bag.
 
     >>> keys, gamma = [[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.0])
-    >>> cone(keys, gamma, local_optimum(keys, gamma, [0])).mu < 1 / 32  # a narrow one
-    True
+    >>> c = cone(keys, gamma, local_optimum(keys, gamma, [0]))
+    >>> round(c.margin, 6), bool(0 < c.mu < 1 / 32 and c.radius > 0)
+    (1.004988, True)
     """
     bags, gamma = _read("cone", keys, gamma)
     if not isinstance(optimum, LocalOptimum) or np.shape(optimum.neighbours) != gamma.shape:
@@ -295,12 +256,14 @@ def separating_witness(values: Any, W: Any, v: Sequence[float] | Vector) -> Vect
     direction = array_of("separating_witness", "v", v, (bags.dim,))
     W = array_of("separating_witness", "W", W, (-1, bags.dim))
     gamma = bags.rows @ direction
-    best = bags.chosen(optimal_tokens(bags, gamma))
+    best = bags.starts[:-1] + bags.argmax(gamma)
     p = np.linalg.lstsq(W.T, direction, rcond=None)[0]
     if not np.allclose(W.T @ p, direction, rtol=1e-9, atol=1e-12 * float(np.abs(direction).max())):
         raise refusal("separating_witness", "v", "lie in the range of W'", "a v outside of it")
-    gaps = np.delete(bags.spread(gamma[best]) - gamma, best)
-    return np.asarray(p / float(gaps.min(initial=math.inf)), np.float64)
+    gap = float(np.delete(bags.spread(gamma[best]) - gamma, best).min(initial=math.inf))
+    if not gap:
+        raise refusal("separating_witness", "v", "give one token of each bag the largest score", "a tie")
+    return np.asarray(p / gap, np.float64)
 
 
 def has_equal_scores(keys: Any, gamma: Any) -> bool:
@@ -311,12 +274,11 @@ def has_equal_scores(keys: Any, gamma: Any) -> bool:
     (False, True)
     """
     bags, gamma = _read("has_equal_scores", keys, gamma)
-    is_best = np.isin(np.arange(len(gamma)), bags.chosen(optimal_tokens(bags, gamma)))
-    highest, lowest = bags.max(np.where(is_best, -math.inf, gamma)), -bags.max(np.where(is_best, -math.inf, -gamma))
-    return bool(np.all((highest == lowest) | (bags.sizes == 1)))
+    parts = map(np.sort, np.split(gamma, bags.starts[1:-1]))
+    return all(len(part) == 1 or bool(part[0] == part[-2] < part[-1]) for part in parts)
 
 
-def in_general_position(keys: Any, selection: Sequence[int] | Index, most: int = 20_000) -> bool:
+def in_general_position(keys: Any, selection: Sequence[int] | Index) -> bool:
     """Whether the rows k_selected - k_t are in general position.
 
     Every d of them are independent and no d + 1 have the all-ones vector in their column range; by enumeration.
@@ -327,12 +289,11 @@ def in_general_position(keys: Any, selection: Sequence[int] | Index, most: int =
     False
     """
     bags = Bags.of(keys, "in_general_position")
-    check_number("in_general_position", "most", most, 0, whole=True)
     chosen = bags.chosen(selection, "in_general_position")
     A, d = np.delete(bags.spread(bags.rows[chosen]) - bags.rows, chosen, axis=0), bags.dim
     tuples = math.comb(len(A), min(d, len(A))) + math.comb(len(A), d + 1)
-    if tuples > most:
-        rule, advice = f"have at most {most:,} tuples", "draw keys from a density: they are, with probability 1"
+    if tuples > MOST_TUPLES:
+        rule, advice = f"have at most {MOST_TUPLES:,} tuples", "draw keys from a density: they are, with probability 1"
         raise refusal("in_general_position", "keys", f"{rule} of rows to test", tuples, advice)
     scale = float(np.abs(A).max(initial=1.0))
     independent = all(
