@@ -325,8 +325,7 @@ def test_lbfgs_reads_its_start():
 
 LBFGS_2 = LBFGS(lambda x: (float(x @ x), 2 * x), np.ones(2))
 SOLUTION = solve(MarginProblem.from_selection(EVEN, [0, 0]))
-TRAJECTORY = Run([0, 5])
-run(Descent(PROBLEM, Normalised(0.1)), Z, 5, TRAJECTORY)
+TRAJECTORY = Run.of(Descent(PROBLEM, Normalised(0.1)), Z, 5)
 COUNTS = [[1, 1, 0], [0, 1, 1]]
 E3 = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 
@@ -414,8 +413,8 @@ REFUSED = [
     ("power: `a`", lambda: power(1.0, np.nan)),
     ("log_spaced: `last`", lambda: log_spaced("x")),
     ("log_spaced: `per_decade`", lambda: log_spaced(10, 0)),
-    ("Run: `steps`", lambda: Run(["x"])),
-    ("Run: `steps`", lambda: Run(3)),
+    ("Run: `steps`", lambda: Run.of(Descent(PROBLEM, Normalised(0.1)), Z, 5, ["x"])),
+    ("Run: `steps`", lambda: Run.of(Descent(PROBLEM, Normalised(0.1)), Z, 5, 3)),
     *(("Run: `direction`", lambda p=p: TRAJECTORY.distance(p)) for p in [*BAD_POINTS, Z]),
     ("Problem.of: `loss`", lambda: Problem.of(EVEN, EVEN_SCORES, 3)),
     ("Problem.cross: `queries`", lambda: Problem.cross(EVEN, [np.nan, 1.0], EVEN_SCORES)),

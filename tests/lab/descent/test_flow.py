@@ -19,12 +19,10 @@ FAR = [(one_bag(0.9), 1), (three_bags(), 3), (tied(0), 4), (two_limits(), 2)]
 
 @pytest.mark.parametrize("problem, n", FAR, ids=["one bag", "three bags", "tied", "two limits"])
 def test_to_a_million(problem, n):
-    recorder = Run(None)
-    outcome = flow(problem, np.zeros(problem.keys.dim), 1e6, recorder)
-    path = recorder
+    path = Run.of(Flow(problem, 1e6), np.zeros(problem.keys.dim), 10_000, range(10_000))
     target = max_margin(problem.keys, np.zeros(n, int))
-    assert outcome.status is Status.FAR_ENOUGH
-    assert outcome.state.norm == pytest.approx(1e6)
+    assert path.status is Status.FAR_ENOUGH
+    assert path.end.norm == pytest.approx(1e6)
     assert path.distance(target)[-1] < 1e-9
     assert (np.diff(path["log_excess"][path["norm"] > 30]) < 0).all()
     assert path["min_attention"][-1] == 1

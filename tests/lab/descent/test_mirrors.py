@@ -116,9 +116,7 @@ def test_each_norm_goes_to_its_own_direction():
 
 def test_records_and_ends():
     problem = random_problem(4)
-    recorder = Run([0, 10])
-    run(MirrorDescent(problem, Normalised(0.1), q=3.0), np.zeros((3, 2)), 10, recorder)
-    assert recorder["norm"][1] > 0
+    assert Run.of(MirrorDescent(problem, Normalised(0.1), q=3.0), np.zeros((3, 2)), 10, [0, 10])["norm"][1] > 0
     flat = Problem.of(Bags.of([[[1.0], [2.0]]]), np.ones(2))
     assert run(MirrorDescent(flat, Normalised(1.0), q=3.0), np.zeros(1), 5).status is Status.STATIONARY
     far = MirrorDescent(problem, Normalised(1.0), norm=2.0, q=3.0)

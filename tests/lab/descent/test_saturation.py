@@ -61,7 +61,7 @@ METHODS = {
     "plain": (Plain(2.0), (100, 500, 2500), 0.15),
     "normalised": (Normalised(0.2), (50, 150, 500), 1e-6),
     "decaying": (Normalised(power(1.0, 0.5)), (50, 150, 500), 1e-4),
-    "growing": (Growing(0.1, cap=2.0), (50, 150, 500), 1e-12),
+    "growing": (Growing(0.1), (50, 150, 500), 1e-12),
     "polyak": (Polyak(cap=2.0), (20, 60, 200), 1e-3),
 }
 

@@ -70,11 +70,10 @@ def test_far_out_the_penalty_takes_over():
 
 def test_each_factor_moves_by_the_length_of_a_step():
     problem, start = drawn(3)
-    recorder = Run(range(3))
-    state = run(Descent(problem, Normalised(0.1)), start, 1, recorder).state
-    moved = [np.linalg.norm(after - before) for after, before in zip(state.blocks, start, strict=True)]
+    found = Run.of(Descent(problem, Normalised(0.1)), start, 1, range(3))
+    moved = [np.linalg.norm(after - before) for after, before in zip(found.blocks, start, strict=True)]
     assert_allclose(moved, [0.1, 0.1])
-    assert len(recorder) == 2
+    assert len(found) == 2
 
 
 def test_factors_that_begin_at_zero_stay_there():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
-from keytokens.lab.descent import Descent, Normalised, Run, flow, run
+from keytokens.lab.descent import Descent, Normalised, Run, flow
 from keytokens.lab.problems.heads import Given, Linear, Quadratic, Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 from keytokens.lab.problems.problem import Problem
@@ -234,15 +234,13 @@ def test_flow_and_descent_come_to_the_max_margin_direction(head):
     labels, values, keys = rng.choice([-1, 1], 3), rng.normal(size=(3, 4, 3)), rng.normal(size=(3, 4, 8))
     problem = Problem.with_sets(labels, values, head, keys)
     target = solve(MarginProblem.from_selection(keys, [tokens[0] for tokens in problem.sets]))
-    begin, recorder = target.p / target.norm, Run(None)
-    for end in (
-        flow(problem, begin, 1e3).state,
-        run(Descent(problem, Normalised(0.5)), begin, 600, recorder).state,
-    ):
+    begin = target.p / target.norm
+    record = Run.of(Descent(problem, Normalised(0.5)), begin, 600)
+    for end in (flow(problem, begin, 1e3).state, record.end):
         assert target.distance(end.p) < 1e-4
         assert end.reading.attention[end.reading.selected].min() > 1 - 1e-9
-    assert recorder["log_excess"][-1] < -100
-    assert recorder["excess_sign"][-1] == 1
+    assert record["log_excess"][-1] < -100
+    assert record["excess_sign"][-1] == 1
 
 
 # Refusals

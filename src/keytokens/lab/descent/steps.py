@@ -130,36 +130,21 @@ class Normalised:
 class Growing:
     """Normalised steps that lengthen with |p|, never with t: a run that stays near a finite minimum keeps small steps.
 
-    `cap` bounds them: the zigzag about the limiting ray is as wide as a step, and the direction as good as cap/|p|.
-
-    >>> from keytokens.training.loop import run
-    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
-    >>> run(Descent(problem, Growing(0.5), norm=1e6), np.zeros(1), 1000).status.name
-    'FAR_ENOUGH'
+    The zigzag about the limiting ray is as wide as a step: so the direction is no better than 0.02.
     """
 
     eta: float
-    share: float = 0.02
-    cap: float = np.inf
 
     def __post_init__(self) -> None:
         check_number("Growing", "eta", self.eta, 0.0, above=True)
-        check_number("Growing", "share", self.share, 0.0)
 
     def lengths(self, point: Point, t: int) -> Vector:
-        length = max(self.eta, min(self.share * point.norm, self.cap))
-        return np.where(point.log_sizes > -np.inf, length, 0.0)
+        return np.where(point.log_sizes > -np.inf, max(self.eta, 0.02 * point.norm), 0.0)
 
 
 @dataclass(frozen=True)
 class Polyak:
-    """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`.
-
-    >>> from keytokens.training.loop import run
-    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
-    >>> run(Descent(problem, Polyak(cap=2.0), norm=20.0), np.zeros(1), 1000).state.reading.selection.tolist()
-    [0]
-    """
+    """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`."""
 
     cap: float
 
@@ -244,13 +229,11 @@ def blocks_of(owner: str, problem: Problem, start: Vector | Sequence[Vector]) ->
     several = isinstance(start, tuple) or (isinstance(start, list) and len(problem.shapes) > 1)
     read = tuple(map(floats, start)) if several else (floats(start),)
     blocks = tuple(np.array(block) for block in read if block is not None)
-    if len(blocks) < len(read):
-        rule = "be numbers in the shapes of the trained parameters, " + ", ".join(map(str, problem.shapes))
-        raise refusal(owner, "start", rule, start)
     shapes = tuple(block.shape for block in blocks)
-    if shapes != problem.shapes:
+    if shapes != problem.shapes or len(blocks) < len(read):
         rule = "have the shapes of the trained parameters, " + ", ".join(map(str, problem.shapes))
-        raise refusal(owner, "start", rule, shapes, "give one array, or a tuple of arrays for several parameters")
+        seen = start if len(blocks) < len(read) else shapes
+        raise refusal(owner, "start", rule, seen, "give one array, or a tuple of arrays for several parameters")
     if not all(np.isfinite(block).all() for block in blocks):
         raise refusal(owner, "start", "be finite", start)
     return blocks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...base.checks import array_of, check_number, floats
 from ...base.errors import refusal
 from ...explain.record import frame
 from ...model.ragged import Index, Vector, indices
-from ...training.loop import Outcome, Status, run
+from ...training.loop import Status, run
 from ..problems.reading import Blocks
 from .steps import Point
 
@@ -32,9 +32,9 @@ def log_spaced(last: int, per_decade: int = 10) -> Index:
     return np.unique(np.concatenate([[0], np.rint(np.geomspace(1, last, count)).astype(np.intp), [last]]))
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Run:
-    """A run and its record, a row for each step in `steps` (None: every one) and one for the end.
+    """How a run ended, and its record.
 
     `run[name]` is a column: `t` (steps of a descent, pieces of a flow), `loss`, `log_excess` and `excess_sign` of L -
     L_inf, L_inf the loss with all attention on the selected tokens, `norm` and `direction` of p or W, `min_attention`
@@ -48,61 +48,39 @@ class Run:
     ([0.0, 5.0, 10.0], 'OUT_OF_STEPS', [0])
     """
 
-    steps: Iterable[int] | None = field(default_factory=lambda: log_spaced(10**9).tolist())
-    outcome: Outcome[Any] | None = None
-    _rows: list[dict[str, Any]] = field(init=False, repr=False, default_factory=list)
-
-    def __post_init__(self) -> None:
-        listed = list(self.steps) if isinstance(self.steps, Iterable) else self.steps
-        steps = np.zeros(0, int) if listed is None else indices(listed)
-        if steps.ndim != 1 or (steps.size and steps.dtype.kind not in "iu"):
-            raise refusal("Run", "steps", "be whole numbers, or None for every step", self.steps)
-        self.steps = None if self.steps is None else frozenset(steps.tolist())
+    end: Point
+    status: Status
+    _rows: list[dict[str, Any]] = field(repr=False)
 
     @classmethod
-    def of(cls, method: Any, start: Any, max_steps: int, steps: Iterable[int] | None = None) -> Run:
-        """Run a method, with records at these steps; log-spaced ones unless given."""
-        found = cls(log_spaced(max_steps).tolist() if steps is None else steps)
-        found.outcome = run(method, start, max_steps, found)
-        return found.ended(found.outcome)
+    def of(cls, method: Any, start: Any, max_steps: int, steps: Sequence[int] | None = None) -> Run:
+        """Run a method, with a row for each step in `steps`, log-spaced ones unless given, and one for the end."""
+        given = log_spaced(max_steps) if steps is None else indices(steps)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise refusal("Run", "steps", "be whole numbers", steps)
+        recorded, rows = frozenset(given.tolist()), list[dict[str, Any]]()
+
+        def watch(state: Point) -> None:
+            if state.t in recorded:
+                rows.append(_row(state))
+
+        outcome = run(method, start, max_steps, watch)
+        if not rows or rows[-1]["t"] != outcome.state.t:
+            rows.append(_row(outcome.state))
+        return cls(outcome.state, outcome.status, rows)
 
     @classmethod
-    def through(cls, points: Iterable[Point], status: Status = Status.OUT_OF_STEPS) -> Run:
+    def through(cls, points: Sequence[Point], status: Status) -> Run:
         """A run that was made elsewhere, from the points that it passed; the last is its end."""
-        found = cls(None)
-        for point in points:
-            found(point)
-        return found.ended(Outcome(point, status, point.t))
-
-    def __call__(self, state: Point) -> None:
-        if self.steps is None or state.t in self.steps:
-            self._rows.append(_row(state))
-
-    def ended(self, outcome: Outcome[Any]) -> Run:
-        self.outcome = outcome
-        if not self._rows or self._rows[-1]["t"] != outcome.state.t:
-            self._rows.append(_row(outcome.state))
-        return self
+        return cls(points[-1], status, list(map(_row, points)))
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if not self._rows:
-            raise refusal("Run", "steps", "hold a step that the run has made", "no recorded step")
         if name not in self._rows[0]:
             raise refusal("Run", "name", f"be one of {', '.join(self._rows[0])}", name)
         return np.array([row[name] for row in self._rows])
-
-    @property
-    def end(self) -> Point:
-        assert self.outcome is not None, "the run has ended"
-        return self.outcome.state
-
-    @property
-    def status(self) -> Status:
-        assert self.outcome is not None, "the run has ended"
-        return self.outcome.status
 
     @property
     def blocks(self) -> Blocks:
@@ -120,10 +98,7 @@ class Run:
         return self.end.reading.selection
 
     def distance(self, direction: Any) -> Vector:
-        """(m,) 1 - cos to a direction, of W also row by row, without cancellation.
-
-        1 - u'w = |u - w|^2 / 2 for unit vectors keeps its digits where u'w rounds to 1.
-        """
+        """(m,) 1 - cos to a direction, of W also row by row, as `misalignment` has it without cancellation."""
         mine, given = self["direction"], floats(direction)
         long = mine.ndim > 2 and given is not None and given.shape == (mine[0].size,)
         w = array_of("Run", "direction", np.reshape(direction, mine.shape[1:]) if long else direction, mine.shape[1:])

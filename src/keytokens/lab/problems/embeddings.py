@@ -22,13 +22,14 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+from scipy.special import softmax, xlogy
 
 from ...model.attention import Gradient, Parameters, evaluate
 from ...model.blocks import Block, Float
 from ...model.losses import CrossEntropy
 from ...model.ragged import Bags, Index, Vector, log_softmax
 from .logits import Vocabulary
-from .losses import MarginLoss
+from .losses import Logistic, MarginLoss
 from .problem import Problem
 from .reading import Blocks, Reading
 from .scores import Scores
@@ -95,37 +96,13 @@ def rival_leads(b: Vector, y: Index) -> Vector:
     return np.asarray(b[np.arange(len(y)), y][:, None] - b)
 
 
-@dataclass(frozen=True)
-class _AtOnePoint:
-    """A loss known at one point only: its value and the logarithm of its slope for every document."""
-
-    values: Vector
-    log_slopes: Vector
-    name: str = "cross-entropy"
-
-    def value(self, x: Vector) -> Vector:
-        return self.values
-
-    def slope(self, x: Vector) -> Vector:
-        return -np.exp(self.log_slopes)
-
-    def log_abs_slope(self, x: Vector) -> Vector:
-        return self.log_slopes
-
-    def log_value(self, x: Vector) -> Vector:
-        return np.log(self.values)
-
-    def change(self, x: Vector, sign: Vector, log_delta: Vector) -> tuple[Vector, Vector]:
-        """To first order."""
-        return -sign, log_delta + self.log_slopes
-
-
 @dataclass(frozen=True, eq=False)
 class Leads(Scores):
     """The rule for scores of K classes: the leads m_k over the rivals, in proportion to how near each rival is.
 
-    At a point the rivals of a document have weights P_k / (1 - P_y), so a token has the one score sum_k weight_k m_k(s)
-    and the loss the slope 1 - P_y: what is left is the problem of two classes, log domain included.
+    At a point the rivals of a document have weights w_k = P_k / (1 - P_y), and a token the one score
+    sum_k w_k (m_k(s) + log w_k). Their mean is the margin log P_y / (1 - P_y), whose logistic loss is -log P_y; so what
+    is left is the problem of two classes, log domain included.
     """
 
     leads: Vector  # (N, K)
@@ -134,14 +111,11 @@ class Leads(Scores):
     def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
         """With the cross-entropy, whatever the loss of the problem."""
         Q = np.exp(log_softmax(bags, logits))
-        margins = bags.sum(Q[:, None] * self.leads)  # (n, K) f_y - f_k
-        rivals = -margins
+        rivals = -bags.sum(Q[:, None] * self.leads)  # (n, K) f_k - f_y
         rivals[np.arange(len(rivals)), self.y] = -np.inf
-        against = np.logaddexp.reduce(rivals, axis=1)  # log of sum_k exp(f_k - f_y)
-        weights = np.exp(rivals - against[:, None])
-        scores = np.sum(self.leads * weights[bags.bag], axis=1)
-        values = np.logaddexp(0, against)
-        return Reading(bags, logits, scores, _AtOnePoint(values, against - values))
+        weights = softmax(rivals, axis=1)
+        scores = np.sum(self.leads * weights[bags.bag], axis=1) + bags.spread(xlogy(weights, weights).sum(axis=1))
+        return Reading(bags, logits, scores, Logistic())
 
 
 def multiclass(E: Vector, data: Classes, v: Vector) -> Problem:
