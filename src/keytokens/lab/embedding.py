@@ -53,11 +53,8 @@ class Embedded(Vocabulary):
         top = float(log_slope.max())
         weights = reading.bags.spread(np.exp(log_slope - top) * self.labels / len(self.labels)) * reading.attention
         values = np.bincount(self.counts.indices, weights, tokens)
-        highest = max(top, logits.log_scale) if logits.array.any() else top
-        down = np.outer(values, self.v) * np.exp(top - highest)
-        if logits.array.any():
-            down += np.outer(logits.array, self.p) * np.exp(logits.log_scale - highest)
-        return (Scaled(down, highest),)
+        by_logits = Scaled(np.outer(logits.array, self.p), logits.log_scale)
+        return (Scaled(np.outer(values, self.v), top) + by_logits,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +83,7 @@ def embedding_problem(
     offset: float = 0.0,
     owner: str = "Problem",
 ) -> Problem:
-    """Train E, with p and v fixed; the loss is logistic unless given.
-
-    >>> problem = embedding_problem([[1, 1], [0, 2]], [1, -1], v=[1.0, 0.0], p=[0.0, 0.0])
-    >>> E = (np.zeros((2, 2)),)
-    >>> problem.descent(problem.read(E), E)[0].plain[:, 0].tolist()  # half the average signed frequency, along v
-    [0.125, -0.125]
-    """
+    """Train E, with p and v fixed; the loss is logistic unless given."""
     given = counts_of(owner, counts)
     y, head = labels_of(owner, labels, given.shape[0]), array_of(owner, "v", v, (-1,))
     query = array_of(owner, "p", p, (len(head),))

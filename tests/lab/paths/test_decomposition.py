@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from keytokens.base.errors import InputError
 from keytokens.lab.paths import Decomposition, decomposition, falls
-from keytokens.lab.problems.heads import Given, Linear, Quadratic, Tanh
+from keytokens.lab.problems.heads import Linear, Quadratic, Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 from keytokens.lab.problems.problem import Problem
 from keytokens.model.ragged import softmax
+
+from ..problems.given import Given
 
 LOSSES = [Logistic(), Exponential(), Correlation()]
 seeds = st.integers(0, 2**32 - 1)

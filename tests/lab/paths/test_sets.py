@@ -7,12 +7,13 @@ import pytest
 
 from keytokens.base.errors import InputError
 from keytokens.lab.paths import Proof, regularisation_path, set_path
-from keytokens.lab.problems.heads import Given, Linear, Quadratic, Tanh
+from keytokens.lab.problems.heads import Linear, Quadratic, Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 from keytokens.lab.problems.problem import Problem
 from keytokens.lab.problems.sets import Limit
 from keytokens.lab.svm import solve_set_valued
 
+from ..problems.given import Given
 from ..problems.test_sets import lines
 
 ONE = np.ones(1)

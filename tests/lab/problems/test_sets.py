@@ -11,13 +11,15 @@ from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
 from keytokens.lab.descent import Descent, Normalised, Run, flow
-from keytokens.lab.problems.heads import Given, Linear, Quadratic, Tanh
+from keytokens.lab.problems.heads import Linear, Quadratic, Tanh
 from keytokens.lab.problems.losses import Correlation, Exponential, Logistic
 from keytokens.lab.problems.problem import Problem
 from keytokens.lab.problems.scores import scores_of
 from keytokens.lab.problems.sets import Limit, optimal_sets
 from keytokens.lab.svm import MarginProblem, solve
 from keytokens.model.ragged import Bags, softmax
+
+from .given import Given
 
 V = np.array([0.7, -0.4, 1.1])
 PRODUCT = Given(lambda z: z[:, 0] * z[:, 1] + z[:, 2], lambda z: np.stack([z[:, 1], z[:, 0], np.ones(len(z))], axis=1))

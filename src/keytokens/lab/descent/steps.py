@@ -104,11 +104,6 @@ class Normalised:
     """A given length for each block; with a floor eps, as published code has it, eta |g| / (|g| + eps).
 
     A floor ends the run in effect where |g| falls below it; without one the direction stays exact.
-
-    >>> from keytokens.training.loop import run
-    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
-    >>> run(Descent(problem, Normalised(0.5)), np.zeros(1), 100).state.norm
-    50.0
     """
 
     eta: Schedule
@@ -159,11 +154,7 @@ class Polyak:
 
 
 def power(eta: float, a: float) -> Callable[[int], float]:
-    """The schedule eta t^-a.
-
-    >>> power(2.0, 0.75)(16)
-    0.25
-    """
+    """The schedule eta t^-a."""
     check_number("power", "eta", eta, 0.0, above=True)
     check_number("power", "a", a, 0.0)
     return lambda t: float(eta * t**-a)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,11 +38,7 @@ class Head(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Linear(Head):
-    """psi(z) = v'z.
-
-    >>> Linear(np.array([1.0, 2.0])).value(np.ones((1, 2))).tolist()
-    [3.0]
-    """
+    """psi(z) = v'z."""
 
     v: Vector
     name: str = "linear"
@@ -64,11 +59,7 @@ class Linear(Head):
 
 @dataclass(frozen=True, eq=False)
 class Tanh(Head):
-    """psi(z) = tanh(w'z).
-
-    >>> Tanh(np.ones(1)).gradient(np.zeros((1, 1))).tolist()
-    [[1.0]]
-    """
+    """psi(z) = tanh(w'z)."""
 
     w: Vector
     name: str = "tanh"
@@ -97,11 +88,7 @@ class Tanh(Head):
 
 @dataclass(frozen=True, eq=False)
 class Quadratic(Head):
-    """psi(z) = v'z - weight |z|^2: rewards attention that is shared.
-
-    >>> Quadratic(np.ones(2), 0.5).value(np.ones((1, 2))).tolist()
-    [1.0]
-    """
+    """psi(z) = v'z - weight |z|^2: rewards attention that is shared."""
 
     v: Vector
     weight: float
@@ -121,41 +108,20 @@ class Quadratic(Head):
         return float(slopes.min() + min(bend, 0.0)), float(slopes.max() + max(bend, 0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class Given(Head):
-    """psi as two functions of points (n, m): values (n,) and gradients (n, m).
-
-    >>> cube = Given(lambda z: (z**3).sum(axis=1), lambda z: 3 * z**2)
-    >>> cube.value(np.array([[1.0, 2.0]])).tolist()
-    [9.0]
-    """
-
-    psi: Callable[[Vector], Vector]
-    slope: Callable[[Vector], Vector]
-    name: str = "given"
-
-    def value(self, z: Vector) -> Vector:
-        return np.asarray(self.psi(z), np.float64)
-
-    def gradient(self, z: Vector) -> Vector:
-        return np.asarray(self.slope(z), np.float64)
-
-
 def check_head(owner: str, head: Head, values: Bags) -> None:
     """The gradient against central differences, at the means of the bags."""
     if not isinstance(head, Head):
         raise refusal(owner, "head", "be a Head", head, "see keytokens.lab.problems.heads")
     z = values.sum(values.rows) / values.sizes[:, None]
     steps = 1e-6 * (1 + np.abs(z).max())
+    rule = f"give values (n,) and gradients (n, {z.shape[1]}) of points (n, {z.shape[1]})"
     try:
         gradient = np.asarray(head.gradient(z), np.float64)
         ways = steps * np.eye(z.shape[1])
         numeric = np.stack([head.value(z + h) - head.value(z - h) for h in ways], axis=1) / (2 * steps)
     except (TypeError, ValueError, IndexError) as error:
-        rule = f"give values (n,) and gradients (n, {z.shape[1]}) of points (n, {z.shape[1]})"
         raise refusal(owner, "head", rule, str(error)) from None
     if gradient.shape != z.shape or numeric.shape != z.shape:
-        rule = f"give values (n,) and gradients (n, {z.shape[1]}) of points (n, {z.shape[1]})"
         raise refusal(owner, "head", rule, f"gradients of shape {gradient.shape}, differences {numeric.shape}")
     if not np.allclose(gradient, numeric, rtol=1e-4, atol=1e-6 * (1 + np.abs(gradient).max())):
         i = int(np.abs(gradient - numeric).max(axis=1).argmax())

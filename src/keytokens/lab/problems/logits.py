@@ -196,26 +196,18 @@ class Factors:
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         K, Q = blocks[-2:]
         (G,) = self.inner.descent(reading, (self.matrix(blocks),))
-        return self._less(G.array @ Q, G.log_scale, K), self._less(G.array.T @ K, G.log_scale, Q)
-
-    def _less(self, down: Vector, log_scale: float, block: Vector) -> Scaled:
-        """exp(log_scale) down - 2 c block."""
+        moves = Scaled(G.array @ Q, G.log_scale), Scaled(G.array.T @ K, G.log_scale)
         if not self.penalty:
-            return Scaled(down, log_scale)
+            return moves
         log_pull = float(np.log(2 * self.penalty))
-        top = max(log_scale, log_pull)
-        return Scaled(np.exp(log_scale - top) * down - np.exp(log_pull - top) * block, top)
+        return tuple(move + Scaled(-block, log_pull) for move, block in zip(moves, (K, Q), strict=True))
 
 
 # Matrices ------------------------------------------------------------------------------------------------------------
 
 
 def cross_logits(values: Bags, W: Vector, queries: Vector) -> Vector:
-    """(N,) x_it'W z_i.
-
-    >>> cross_logits(Bags.of([[[1.0, 0.0], [0.0, 1.0]]]), np.array([[2.0], [3.0]]), np.array([[10.0]])).tolist()
-    [20.0, 30.0]
-    """
+    """(N,) x_it'W z_i."""
     if np.shape(W) != (values.dim, queries.shape[1]):
         rule = f"be a matrix of shape {(values.dim, queries.shape[1])}, entries of tokens by entries of queries"
         raise refusal("cross_logits", "W", rule, f"shape {np.shape(W)}")

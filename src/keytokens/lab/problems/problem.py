@@ -147,15 +147,7 @@ class Problem:
 
     @classmethod
     def cross(cls, values: Any, queries: Any, scores: Any, loss: MarginLoss = _LOGISTIC) -> Problem:
-        """Train W with the scores fixed: L(W) = (1/n) sum_i loss(gamma_i'softmax(X_i W z_i)).
-
-        >>> values, z = Bags.of([[[1.0, 0.0], [0.0, 1.0]]]), np.array([[1.0, 0.0]])
-        >>> problem = Problem.cross(values, z, np.array([1.0, 0.0]))
-        >>> W = (np.array([[3000.0, 0.0], [-3000.0, 0.0]]),)
-        >>> (down,) = problem.descent(problem.read(W), W)
-        >>> (down.unit * np.sqrt(2)).round(9).tolist(), round(down.log)  # a gradient of about exp(-6000)
-        ([[1.0, 0.0], [-1.0, 0.0]], -6001)
-        """
+        """Train W with the scores fixed: L(W) = (1/n) sum_i loss(gamma_i'softmax(X_i W z_i))."""
         logits = _cross("Problem.cross", values, queries)
         rule = Fixed(read_scores("Problem.cross", scores, logits.values))
         return cls(logits, rule, check_loss("Problem.cross", loss))

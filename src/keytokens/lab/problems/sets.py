@@ -44,12 +44,7 @@ class Limit(Enum):
 
 
 def optimal_sets(labels: Any, values: Any, head: Head) -> list[list[int]]:
-    """The tokens of each bag with the largest Y_i psi(x_it), those that tie included; values as `Bags.of` reads them.
-
-    >>> from keytokens.lab.problems.heads import Linear
-    >>> optimal_sets([1], Bags.of([[[1.0, 5.0], [0.0, 0.0], [1.0, 7.0]]]), Linear(np.array([1.0, 0.0])))
-    [[0, 2]]
-    """
+    """The tokens of each bag with the largest Y_i psi(x_it), those that tie included."""
     bags = Bags.of(values, "optimal_sets", "values")
     y = labels_of("optimal_sets", labels, len(bags))
     check_head("optimal_sets", head, bags)
