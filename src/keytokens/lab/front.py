@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -114,39 +114,28 @@ class Problem:
             check_choice("Problem", "loss", loss, LOSSES)
         measure = LOSSES[loss] if isinstance(loss, str) else check_loss("Problem", loss)
         self.trains = trains
-        self.X: Any = Bags.of(X, "Problem", "X") if trains != "E" else None
+        self.X: Any = None
         if trains == "E":
             width = np.shape(v)[-1] if np.ndim(v) else 0
             self.inner = embedding_problem(X, labels, v, np.zeros(width) if p is None else p, measure)
-        elif trains in ("W", "KQ"):
-            self.inner = self._of_matrix(labels, v, scores, head, queries, rank, measure)
-        else:
-            self.inner = self._of_vector(labels, v, scores, head, keys, W, measure)
-
-    def _of_matrix(
-        self, labels: Any, v: Any, scores: Any, head: Head | None, queries: Any, rank: int | None, loss: MarginLoss
-    ) -> Inner:
-        z = self.X.rows[self.X.starts[:-1]] if queries is None else queries
-        if head is None:
-            made = Inner.cross(self.X, z, self._given_scores(labels, v, scores), loss)
-        else:
-            made = Inner.under(self.X, z, labels, head, loss)
-        return made if self.trains == "W" else made.factors(min(made.matrix_shape) if rank is None else rank)
-
-    def _of_vector(
-        self, labels: Any, v: Any, scores: Any, head: Head | None, keys: Any, W: Any, loss: MarginLoss
-    ) -> Inner:
+            return
+        self.X, psi = Bags.of(X, "Problem", "X"), cast(Head, head)
+        if scores is None and head is None and trains != "vp":
+            scores = scores_of(labels, self.X, v)
         keyed = self.X if keys is None else keys
         if W is not None:
             keyed = self.X.with_rows(self.X.rows @ array_of("Problem", "W", W, (-1, self.X.dim)).T)
-        if self.trains == "vp":
-            return Inner.joint(labels, self.X, keyed, loss)
-        if head is not None:
-            return Inner.with_sets(labels, self.X, head, keyed, loss=loss)
-        return Inner.of(keyed, self._given_scores(labels, v, scores), loss)
-
-    def _given_scores(self, labels: Any, v: Any, scores: Any) -> Any:
-        return scores_of(labels, self.X, v) if scores is None else scores
+        if trains in ("W", "KQ"):
+            z = self.X.rows[self.X.starts[:-1]] if queries is None else queries
+            linear = head is None
+            made = Inner.cross(self.X, z, scores, measure) if linear else Inner.under(self.X, z, labels, psi, measure)
+            self.inner = made if trains == "W" else made.factors(min(made.matrix_shape) if rank is None else rank)
+        elif trains == "vp":
+            self.inner = Inner.joint(labels, self.X, keyed, measure)
+        elif head is None:
+            self.inner = Inner.of(keyed, scores, measure)
+        else:
+            self.inner = Inner.with_sets(labels, self.X, head, keyed, loss=measure)
 
     def __repr__(self) -> str:
         return f"Problem of {len(self.inner.logits.bags)} inputs, trains {self.trains} {self.inner.shapes}"
@@ -267,19 +256,16 @@ class Problem:
         check_number("Problem.descend", "steps", steps, 0, whole=True)
         at = sorted({*map(int, log_spaced(steps) if record is None else record), steps})
         if dtype is not None and norm is not None:
-            raise refusal(
-                "Problem.descend", "norm", "be left out in plain arithmetic, which stops where it stops", norm
-            )
+            rule = "be left out in plain arithmetic, which stops where it stops"
+            raise refusal("Problem.descend", "norm", rule, norm)
         if dtype is not None:
             every = [self._published(method, at, eta, one, floor, dtype) for one in self._starts(start, starts)]
         elif starts is not None and norm is None and self._stacks(method, floor):
             every = self._together(method, at, eta, self._starts(start, starts), floor, q)
         else:
-            limit = np.inf if norm is None else norm
-            rule = _step(method, eta, floor)
-            exact = (
-                MirrorDescent(self.inner, rule, limit, q) if method == "mirror" else Descent(self.inner, rule, limit)
-            )
+            exact = Descent(self.inner, _step(method, eta, floor), np.inf if norm is None else norm)
+            if method == "mirror":
+                exact = MirrorDescent(self.inner, exact.step_rule, exact.norm, q)
             every = [Run.of(exact, one, steps, at) for one in self._starts(start, starts)]
         return every[0] if starts is None else every
 
@@ -419,12 +405,9 @@ class Problem:
 def _step(method: str, eta: float, floor: Any) -> Step:
     if np.any(floor) and method not in ("normalised", "mirror"):
         raise refusal("Problem.descend", "floor", "be 0 where steps are not normalised", floor)
-    if method == "plain":
-        return Plain(eta)
-    if method == "growing":
-        return Growing(eta)
-    if method == "polyak":
-        return Polyak(eta)
+    others: dict[str, type[Plain | Growing | Polyak]] = {"plain": Plain, "growing": Growing, "polyak": Polyak}
+    if method in others:
+        return others[method](eta)
     return Normalised(eta, floor if np.ndim(floor) == 0 else tuple(floor))
 
 

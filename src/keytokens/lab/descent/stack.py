@@ -137,7 +137,7 @@ class Stack:
         m, n, T, d = self.keys.shape
         chosen = a.argmax(axis=0) * (m * n) + np.arange(m * n).reshape(m, n)  # places; the first where several tie
         a -= a.take(chosen)
-        pull, log_scale = self._pull(a, chosen, self.scores_at(a))
+        pull, log_scale = self._pull(a, chosen, self._scores if self.heads is None else self.heads.at(a))
         top = log_scale.max(axis=1)
         top = np.where(np.isfinite(top), top, 0.0)
         pull *= np.exp(log_scale - top[:, None])
@@ -145,10 +145,6 @@ class Stack:
         length = np.sqrt(np.square(down).sum(axis=1))
         unit = down / np.where(length > 0, length, 1.0)[:, None]
         return unit, top + log_abs(length) - np.log(n)
-
-    def scores_at(self, a: Vector) -> Vector:
-        """(T, m, n) the scores where the logits are `a` (T, m, n)."""
-        return self._scores if self.heads is None else self.heads.at(a)
 
     def _pull(self, a: Vector, chosen: Index, scores: Vector) -> tuple[Vector, Vector]:
         """-n dL/da of every token, (T, m, n), and the logarithms (m, n) of the scale of each bag; `chosen`: its place.
@@ -222,10 +218,8 @@ class Stack:
                 seen.append(p)
             unit, log_length = self.descents(p)
             size = np.sum(np.abs(unit) ** r, axis=1) ** (1 / r)
-            step = np.full(len(size), eta)
-            if floor:
-                step *= _above_floor(log_length + np.log(size), floor)
-            y += (step / np.where(size > 0, size, 1.0))[:, None] * unit
+            length = eta * _above_floor(log_length + np.log(size), floor) if floor else eta
+            y += (length / np.where(size > 0, size, 1.0))[:, None] * unit
         return seen
 
     @one_blas_thread()
