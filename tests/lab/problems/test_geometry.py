@@ -92,7 +92,7 @@ def test_directions():
         (lambda: divergence([1.0, 0.0], [1.0], 2.0), "divergence: `point` must have as many entries as `target`, 2"),
         (lambda: divergence([1.0], [np.inf], 2.0), "divergence: `point` must be finite"),
         (lambda: divergence(None, [1.0], 2.0), "divergence: `target` must be finite"),
-        (lambda: bregman("a", [1.0], 2.0), "bregman: `a` must be an array of numbers; saw 'a'"),
+        (lambda: bregman("a", [1.0], 2.0), "bregman: `a` must be finite numbers; saw 'a'"),
         (lambda: conjugate(1.0), "conjugate: `q` must be a finite number above 1"),
         (lambda: conjugate(1e16), r"conjugate: `q` must be at most 1e\+15; saw 1e\+16"),
         (lambda: mirror(np.ones(1), 1.0), "mirror: `q` must be a finite number above 1"),

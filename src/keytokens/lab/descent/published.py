@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from ...base.checks import check_number
 from ...base.errors import refusal
@@ -54,7 +55,7 @@ class PlainProblem:
 
     def gradients(self, blocks: Blocks) -> Blocks:
         """dL of every block."""
-        attention = softmax(self._logits(blocks))
+        attention = softmax(self._logits(blocks), axis=-1)
         dA, *head = self._outputs(attention, blocks)
         da = attention * (dA - np.sum(dA * attention, axis=-1, keepdims=True))
         pull = np.matmul(da[..., None, :], self.keys)[..., 0, :]  # (..., n, d), of the direction that each bag sees
@@ -96,17 +97,6 @@ class PlainProblem:
         return found
 
 
-def softmax(a: Array) -> Array:
-    """Of the last axis, in the precision of `a`.
-
-    >>> softmax(np.array([[0.0, 0.0]], np.float32))
-    array([[0.5, 0.5]], dtype=float32)
-    """
-    e = np.exp(a - a.max(axis=-1, keepdims=True))
-    found: Array = e / e.sum(axis=-1, keepdims=True)
-    return found
-
-
 def published(
     problem: PlainProblem,
     start: Sequence[Any],
@@ -118,23 +108,11 @@ def published(
     normalised: bool = True,
     at: Sequence[int] | None = None,
 ) -> list[Blocks]:
-    """The blocks after each number of steps in `at`, or after the last one alone.
+    """The blocks after each number of steps in `at`, or after the last one alone; all is rounded to `dtype` first.
 
-    Parameters
-    ----------
-    problem : PlainProblem
-        Arrays in any precision; they are rounded to `dtype`.
-    start : sequence of arrays
-        Where the trained parameters begin: (p,), (v, p), (W,) or (K, Q); of a stack of problems, one for each.
-    steps, eta, floor
-        So many steps of length eta |g| / (|g| + floor), or eta |g| if not `normalised`; one floor, or one a block.
-    dtype : str
-        "float32" or "float64".
-    at : sequence of int, optional
-        Numbers of steps, 0 for the start.
+    They begin at (p,), (v, p), (W,) or (K, Q); of a stack of problems, one for each. Steps have the length
+    eta |g| / (|g| + floor), with one floor or one a block, or eta |g| if not `normalised`.
 
-    Examples
-    --------
     >>> one = PlainProblem(np.array([[[1.0], [0.0]]]), np.array([[1.0, 0.0]]))
     >>> [float(published(one, [[0.0]], 500, floor=1e-9, dtype=dtype)[0][0][0]) < 40 for dtype in DTYPES]
     [True, True]

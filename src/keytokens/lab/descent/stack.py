@@ -76,12 +76,7 @@ class Stack:
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> Stack:
-        """Problems with given scores, that train p, or W as one long p.
-
-        >>> one = Problem.of([[[1.0, 0.0], [0.0, 0.0]]], [1.0, 0.0])
-        >>> Stack.of([one, one, one]).keys.shape
-        (3, 1, 2, 2)
-        """
+        """Problems with given scores, that train p, or W as one long p."""
         listed = list(problems)
         if not all(map(has_given_scores, listed)):
             raise refusal("Stack.of", "problems", "have given scores, and keys or one W", "others")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.checks import check_number
+from ...base.checks import check_number, floats
 from ...base.errors import refusal
 from ...model.ragged import Vector
 
@@ -32,11 +32,7 @@ def misalignment(p: Any, q: Any) -> float:
 
 
 def angle(p: Any) -> float:
-    """Degrees of a vector of the plane against the first axis, in (-180, 180].
-
-    >>> angle([0.0, 3.0])
-    90.0
-    """
+    """Degrees of a vector of the plane against the first axis, in (-180, 180]."""
     x, y = np.asarray(p, np.float64)
     return float(np.degrees(np.arctan2(y, x)))
 
@@ -53,11 +49,7 @@ def check_exponent(owner: str, q: Any) -> None:
 
 
 def conjugate(q: float) -> float:
-    """r with 1/q + 1/r = 1.
-
-    >>> conjugate(3.0), conjugate(2.0)
-    (1.5, 2.0)
-    """
+    """r with 1/q + 1/r = 1."""
     check_exponent("conjugate", q)
     return q / (q - 1)
 
@@ -73,11 +65,7 @@ def mirror(x: Vector, q: float) -> Vector:
 
 
 def norm(x: Vector, q: float) -> float:
-    """|x|_q, in units of the largest entry so that no power over- or underflows.
-
-    >>> norm(np.array([3.0, -4.0]), 2.0)
-    5.0
-    """
+    """|x|_q, in units of the largest entry so that no power over- or underflows."""
     check_number("norm", "q", q, 1.0)
     sizes = np.abs(x)
     top = float(sizes.max(initial=0.0))
@@ -110,12 +98,9 @@ def bregman(a: Any, b: Any, q: float) -> float:
 
 
 def _finite(owner: str, name: str, x: Any) -> Vector:
-    try:
-        numbers = np.asarray(x, np.float64)
-    except (TypeError, ValueError):
-        raise refusal(owner, name, "be an array of numbers", x) from None
-    if not np.isfinite(numbers).all():
-        raise refusal(owner, name, "be finite", x)
+    numbers = floats(x)
+    if numbers is None or not np.isfinite(numbers).all():
+        raise refusal(owner, name, "be finite numbers", x)
     return numbers
 
 

@@ -120,14 +120,7 @@ class Problem:
         sets: Sequence[Iterable[int]] | None = None,
         loss: MarginLoss | None = None,
     ) -> Problem:
-        """Train p under a head, attention to end on `sets`, which are the `optimal_sets` unless given.
-
-        >>> from keytokens.lab.problems.heads import Tanh
-        >>> values, keys = [[[1.0], [1.0], [0.0]]], [[[1.0], [-1.0], [0.0]]]
-        >>> problem = Problem.with_sets([1], values, Tanh(np.ones(1)), keys)
-        >>> round(problem.gap(problem.read((np.array([-900.0]),))).log)
-        -902
-        """
+        """Train p under a head, attention to end on `sets`, which are the `optimal_sets` unless given."""
         owner = "Problem.with_sets"
         bags = Bags.of(values, owner, "values")
         keyed = bags if keys is None else _keys_of(owner, keys, bags)
@@ -174,15 +167,7 @@ class Problem:
         return cls(logits, rule, check_loss("Problem.cross_joint", loss))
 
     def factors(self, width: int, penalty: float = 0.0) -> Problem:
-        """Train K (d, width) and Q (e, width) in the place of W = K Q'.
-
-        >>> inner = Problem.cross([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 0.0]], [1.0, 0.0])
-        >>> problem = inner.factors(1)
-        >>> blocks = np.array([[50.0], [-50.0]]), np.array([[80.0], [0.0]])
-        >>> down_K, down_Q = problem.descent(problem.read(blocks), blocks)
-        >>> (down_K.unit * np.sqrt(2)).round(9).tolist(), down_Q.unit.tolist(), round(down_K.log)
-        ([[1.0], [-1.0]], [[1.0], [0.0]], -7997)
-        """
+        """Train K (d, width) and Q (e, width) in the place of W = K Q'."""
         if not isinstance(self.logits, Cross):
             raise refusal("Problem.factors", "problem", "be one of cross-attention", type(self.logits).__name__)
         check_number("Problem.factors", "width", width, 1, whole=True)
