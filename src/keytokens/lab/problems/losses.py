@@ -106,6 +106,7 @@ class MarginLoss(Protocol):
 
     def slope(self, x: Vector) -> Vector:
         """loss'(x) < 0; may underflow."""
+        return -np.exp(self.log_abs_slope(x))
 
     def log_abs_slope(self, x: Vector) -> Vector:
         """log |loss'(x)|, for any x."""
@@ -118,7 +119,7 @@ class MarginLoss(Protocol):
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(MarginLoss):
     """loss(x) = log(1 + exp(-x)), loss'(x) = -1/(1 + exp(x)); curvature at most 1/4.
 
     >>> Logistic().log_abs_slope(np.array([1000.0])).tolist()
@@ -129,9 +130,6 @@ class Logistic:
 
     def value(self, x: Vector) -> Vector:
         return np.logaddexp(0, -x)
-
-    def slope(self, x: Vector) -> Vector:
-        return -np.exp(self.log_abs_slope(x))
 
     def log_abs_slope(self, x: Vector) -> Vector:
         return -np.logaddexp(0, x)
@@ -151,16 +149,13 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(MarginLoss):
     """loss(x) = exp(-x)."""
 
     name: str = "exponential"
 
     def value(self, x: Vector) -> Vector:
         return np.exp(-x)
-
-    def slope(self, x: Vector) -> Vector:
-        return -np.exp(-x)
 
     def log_abs_slope(self, x: Vector) -> Vector:
         return -x
@@ -174,16 +169,13 @@ class Exponential:
 
 
 @dataclass(frozen=True)
-class Correlation:
+class Correlation(MarginLoss):
     """loss(x) = -x."""
 
     name: str = "correlation"
 
     def value(self, x: Vector) -> Vector:
         return -x
-
-    def slope(self, x: Vector) -> Vector:
-        return -np.ones_like(x)
 
     def log_abs_slope(self, x: Vector) -> Vector:
         return np.zeros_like(x)

@@ -149,8 +149,8 @@ class Problem:
     def under(cls, values: Any, queries: Any, labels: Any, head: Head, loss: MarginLoss = _LOGISTIC) -> Problem:
         """Train W under a head psi of the pooled values: L(W) = (1/n) sum_i loss(Y_i psi(X_i'softmax(X_i W z_i))).
 
-        The scores are the slopes Y_i psi'(X_i's_i)'x_it, so they move with W. Nothing is assumed of the tokens on which
-        attention ends; where they are known, `with_sets` with `outer_keys` knows L* too.
+        The scores are those of the head made linear at X_i's_i: they move with W. Nothing is assumed of the tokens on
+        which attention ends; where they are known, `with_sets` with `outer_keys` knows L* too.
         """
         logits = _cross("Problem.under", values, queries)
         y = labels_of("Problem.under", labels, len(logits.values))

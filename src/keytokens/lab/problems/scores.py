@@ -2,7 +2,7 @@
 
 Fixed(gamma)           nothing but the attention is trained
 Trained(Y, x)          gamma_it = Y_i v'x_it, and v is trained too: its block comes first
-Under(Y, x, psi)       gamma_it = Y_i psi'(z_i)'x_it, the slopes of a head at the pooled values z_i = X_i's_i
+Under(Y, x, psi)       gamma_it = Y_i (psi(z_i) + psi'(z_i)'(x_it - z_i)), a head made linear at z_i = X_i's_i
 
 `sets.Sets` is a head for which the tokens are known on which attention is to end, and with them the infimum;
 `embeddings.Leads` are the leads over the rivals of several classes.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,24 +86,15 @@ class Under(Scores):
 
     def read(self, bags: Bags, logits: Vector, blocks: Blocks, loss: MarginLoss) -> Reading:
         pooled = bags.sum(np.exp(log_softmax(bags, logits))[:, None] * self.values.rows)
-        slopes = bags.spread(self.labels[:, None] * self.head.gradient(pooled))
-        scores = np.einsum("tj,tj->t", slopes, self.values.rows)
-        return _OutputsKnown(bags, logits, scores, loss, self.labels * self.head.value(pooled))
+        slopes = self.labels[:, None] * self.head.gradient(pooled)
+        # so that s_i'gamma_i is the output also where the head bends
+        above = self.labels * self.head.value(pooled) - np.einsum("ij,ij->i", slopes, pooled)
+        scores = np.einsum("tj,tj->t", bags.spread(slopes), self.values.rows) + bags.spread(above)
+        return Reading(bags, logits, scores, loss)
 
     def gap(self, reading: Reading) -> Scaled:
         rule, advice = "know the loss in the limit for a step that is measured by it", "use Problem.with_sets"
         raise refusal("Problem.under", "head", rule, self.head.name, advice)
-
-
-@dataclass(frozen=True, eq=False)
-class _OutputsKnown(Reading):
-    """A reading at a point where Y_i psi is known by itself: it is not s_i'gamma_i under a head that bends."""
-
-    outputs: Vector  # (n,)
-
-    @cached_property
-    def margins(self) -> Vector:
-        return self.outputs
 
 
 def scores_of(labels: Any, values: Any, v: Any) -> Vector:
