@@ -122,7 +122,7 @@ def test_optima_and_their_directions():
     assert [one.selection.tolist() for one in found.every] == [[0], [1]]
     assert found.best.selection.tolist() == [0]
     assert_allclose(found.best.solution.p, np.array([-10, 100]) / 101, atol=1e-12)
-    assert len(lab.Problem(ONE, scores=TIED).optimal()) == 1
+    assert len(lab.Problem(ONE, scores=TIED).optimal().every) == 1
     nothing = lab.Problem([[[1.0], [0.0], [2.0]]], scores=[[1.0, 0.5, 0.0]]).optimal()
     assert nothing.best is None
 

@@ -75,20 +75,14 @@ class Values(Scores):
 
 
 def embedding_problem(
-    counts: Any,
-    labels: Any,
-    v: Any,
-    p: Any,
-    loss: MarginLoss | None = None,
-    offset: float = 0.0,
-    owner: str = "Problem",
+    owner: str, counts: Any, labels: Any, v: Any, p: Any, loss: MarginLoss, offset: float = 0.0
 ) -> Problem:
-    """Train E, with p and v fixed; the loss is logistic unless given."""
+    """Train E, with p and v fixed."""
     given = counts_of(owner, counts)
     y, head = labels_of(owner, labels, given.shape[0]), array_of(owner, "v", v, (-1,))
     query = array_of(owner, "p", p, (len(head),))
     logits = Embedded(np.empty((given.shape[1], 0)), given, query, head, y)  # what is trained is no data
-    return Problem(logits, Values(y, head, given.indices.astype(np.intp), offset), loss or Logistic())
+    return Problem(logits, Values(y, head, given.indices.astype(np.intp), offset), loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +180,7 @@ class EmbeddingAttention:
         offset = float(np.log((y > 0).sum() / (y < 0).sum())) if self.intercept else 0.0
         E1 = E0
         if self.eta:
-            step = Descent(embedding_problem(C, y, head, p0, None, offset, owner), Plain(self.eta))
+            step = Descent(embedding_problem(owner, C, y, head, p0, Logistic(), offset), Plain(self.eta))
             E1 = Run.of(step, E0, 1).blocks[0]
         logits = Vocabulary(E1, C)
         scores = logits.bags.spread(y) * ((E1 @ head)[C.indices] + offset)

@@ -65,9 +65,6 @@ class Endings:
         statuses = (Status.OUT_OF_STEPS,) * len(rows)
         return cls(attention, flags, gaps, distances, possible, chosen, tuple(map(np.asarray, ends)), statuses)
 
-    def __len__(self) -> int:
-        return len(self.attention)
-
     @cached_property
     def saturated(self) -> Flags:
         return self.attention >= SATURATED

@@ -54,9 +54,6 @@ class Optima:
     best: LocalOptimum | None  # the tokens with the largest scores; None where no direction lets them win
     every: tuple[LocalOptimum, ...]  # all locally optimal ones, in the order of their selections
 
-    def __len__(self) -> int:
-        return len(self.every)
-
 
 class Problem:
     """Attention on bags of tokens, and what of it is trained.
@@ -117,7 +114,7 @@ class Problem:
         self.X: Any = None
         if trains == "E":
             width = np.shape(v)[-1] if np.ndim(v) else 0
-            self.inner = embedding_problem(X, labels, v, np.zeros(width) if p is None else p, measure)
+            self.inner = embedding_problem("Problem", X, labels, v, np.zeros(width) if p is None else p, measure)
             return
         self.X, psi = Bags.of(X, "Problem", "X"), cast(Head, head)
         if scores is None and head is None and trains != "vp":

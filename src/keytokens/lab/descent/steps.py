@@ -14,10 +14,8 @@ Mirror descent makes its steps on the mirror of a block in the geometry of |.|_q
 y = sign(W) |W|^(q-1)        the mirror of a block, from which W = sign(y) |y|^(1/(q-1))
 y <- y - length g/|g|_r      r = q/(q-1): lengths are those of the dual norm, so Plain(eta) is y - eta g
 
-q = 2 is gradient descent. The direction tends to the max-margin one of |.|_q, which `svm.solve_lq` finds. As all of
-`Descent`, a step is made of a direction and the logarithm of a length: a gradient far below any float still has its
-direction, so nothing is divided by a number that has underflowed. The mirror itself is the state: mapped back and forth
-small entries of W would lose digits at every step.
+q = 2 is gradient descent. The direction tends to the max-margin one of |.|_q, which `svm.solve_lq` finds. The mirror
+itself is the state: mapped back and forth small entries of W would lose digits at every step.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
 """Maps to logits: what the attention trains, and how a pull on the logits becomes a gradient, in the log domain.
 
-Keys(k)              block p          a_it = k_it'p
-Cross(x, z)          block W          a_it = x_it'W z_i: W is a long p whose keys are the products x_it z_i'
-Vocabulary(E, C)     block p          a_is = E_s'p + log C_is: documents given as counts C
-Factors(Cross, m)    blocks (K, Q)    W = K Q'; -dL/dK = G Q and -dL/dQ = G'K with G = -dL/dW
-
 -dL/dW = sum_it pull_it (x_it - x_im) z_i'        `pull` and the selected token m are those of `Reading`
 """
 
@@ -54,7 +49,7 @@ class Logits(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """k_it'p."""
+    """a_it = k_it'p."""
 
     keys: Bags
 
@@ -79,9 +74,11 @@ class Keys:
 
 @dataclass(frozen=True, eq=False)
 class Cross:
-    """x_it'W z_i, one query a bag; where z_i is a token of the bag it is one row of self-attention.
+    """a_it = x_it'W z_i, one query a bag; where z_i is a token of the bag it is one row of self-attention.
 
-    With one query u for all bags W = p u'/|u|^2 has the logits of p, and descends as p does by steps times |u|^2."""
+    W is a long p whose keys are the products x_it z_i'. With one query u for all bags W = p u'/|u|^2 has the logits of
+    p, and descends as p does by steps times |u|^2.
+    """
 
     values: Bags
     queries: Vector  # (n, e)
@@ -115,7 +112,7 @@ class Cross:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """E_s'p + log C_is over the tokens s that document i holds."""
+    """a_is = E_s'p + log C_is over the tokens s that document i holds, of documents given as counts C."""
 
     embeddings: Vector  # (V, d)
     counts: sparse.csr_matrix  # (n, V), without zeros
@@ -157,15 +154,10 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """x_it'K Q'z_i with K (d, width) and Q (e, width); normalised steps move each by itself.
-
-    A penalty c (|K|^2 + |Q|^2), as small as published code has it, counts only where the loss has become smaller still;
-    G comes as a direction and a logarithm, so both meet without underflow.
-    """
+    """W = K Q' with K (d, width) and Q (e, width): with G = -dL/dW, -dL/dK = G Q and -dL/dQ = G'K."""
 
     inner: Cross
     width: int
-    penalty: float = 0.0
 
     @property
     def bags(self) -> Bags:
@@ -196,11 +188,7 @@ class Factors:
     def descent(self, reading: Reading, blocks: Blocks) -> tuple[Scaled, ...]:
         K, Q = blocks[-2:]
         (G,) = self.inner.descent(reading, (self.matrix(blocks),))
-        moves = Scaled(G.array @ Q, G.log_scale), Scaled(G.array.T @ K, G.log_scale)
-        if not self.penalty:
-            return moves
-        log_pull = float(np.log(2 * self.penalty))
-        return tuple(move + Scaled(-block, log_pull) for move, block in zip(moves, (K, Q), strict=True))
+        return Scaled(G.array @ Q, G.log_scale), Scaled(G.array.T @ K, G.log_scale)
 
 
 # Matrices ------------------------------------------------------------------------------------------------------------

@@ -1,16 +1,5 @@
 """One problem: L = (1/n) sum_i loss(f_i), a map to logits, a rule for scores and a loss.
 
-What is trained, by whom it is made:
-
-Problem.of(keys, scores)                             p, scores given
-Problem.joint(labels, values, keys)                  v, p: the head too
-Problem.with_sets(labels, values, head, keys)        p under a head that need not be linear, and where attention ends
-Problem.vocabulary(E, counts, labels, v)             p on documents given as counts
-Problem.cross(values, queries, scores)               W of cross-attention
-Problem.under(values, queries, labels, head)         W under any head
-Problem.cross_joint(values, queries, labels)         v, W
-problem.factors(width)                               K, Q in the place of W
-
 Tokens in any form that `Bags.of` reads, numbers of tokens in any that `Bags.per_token` reads; the loss is logistic
 unless given. What is trained stands in a tuple of blocks, those of the scores before those of the attention.
 """
@@ -88,9 +77,6 @@ class Problem:
 
     def gap(self, reading: Reading) -> Scaled:
         """L - L*, L* the infimum over all attentions (and over v where v is trained and the data can be fitted)."""
-        penalty = getattr(self.logits, "penalty", 0.0)
-        if penalty:
-            raise refusal("Problem.factors", "penalty", "be 0 for a step that is measured by L - L*", penalty)
         return self.rule.gap(reading)
 
     # Constructors
@@ -166,13 +152,12 @@ class Problem:
         rule = Trained(labels_of("Problem.cross_joint", labels, len(logits.values)), logits.values)
         return cls(logits, rule, check_loss("Problem.cross_joint", loss))
 
-    def factors(self, width: int, penalty: float = 0.0) -> Problem:
+    def factors(self, width: int) -> Problem:
         """Train K (d, width) and Q (e, width) in the place of W = K Q'."""
         if not isinstance(self.logits, Cross):
             raise refusal("Problem.factors", "problem", "be one of cross-attention", type(self.logits).__name__)
         check_number("Problem.factors", "width", width, 1, whole=True)
-        check_number("Problem.factors", "penalty", penalty, 0.0)
-        return Problem(Factors(self.logits, width, penalty), self.rule, self.loss)
+        return Problem(Factors(self.logits, width), self.rule, self.loss)
 
 
 def check_rule(owner: str, problem: Any, rule: type, maker: str) -> None:

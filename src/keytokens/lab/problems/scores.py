@@ -1,9 +1,5 @@
 """Rules for scores: which are given, which move with the point, and how far the loss is above its infimum.
 
-Fixed(gamma)           nothing but the attention is trained
-Trained(Y, x)          gamma_it = Y_i v'x_it, and v is trained too: its block comes first
-Under(Y, x, psi)       gamma_it = Y_i (psi(z_i) + psi'(z_i)'(x_it - z_i)), a head made linear at z_i = X_i's_i
-
 `sets.Sets` is a head for which the tokens are known on which attention is to end, and with them the infimum;
 `embeddings.Leads` are the leads over the rivals of several classes.
 """
@@ -47,7 +43,7 @@ class Scores(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Fixed(Scores):
-    """Given numbers."""
+    """Given numbers; nothing but the attention is trained."""
 
     scores: Vector  # (N,)
 
@@ -57,7 +53,7 @@ class Fixed(Scores):
 
 @dataclass(frozen=True, eq=False)
 class Trained(Scores):
-    """Y_i v'x_it with a trained head v."""
+    """gamma_it = Y_i v'x_it, and v is trained too: its block comes first."""
 
     labels: Vector  # (n,)
     values: Bags
@@ -78,7 +74,10 @@ class Trained(Scores):
 
 @dataclass(frozen=True, eq=False)
 class Under(Scores):
-    """A head psi of the pooled values: f_i = Y_i psi(z_i). Nothing is assumed of where attention ends."""
+    """A head made linear at the pooled values z_i = X_i's_i: gamma_it = Y_i (psi(z_i) + psi'(z_i)'(x_it - z_i)).
+
+    Nothing is assumed of where attention ends.
+    """
 
     labels: Vector
     values: Bags

@@ -57,13 +57,7 @@ def optimal_sets(labels: Any, values: Any, head: Head) -> list[list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class Sets(Scores):
-    """The rule for scores of f_i = Y_i psi(X_i's_i) whose attention is to end on given tokens; made by `Sets.of`.
-
-    >>> from keytokens.lab.problems.heads import Tanh
-    >>> rule = Sets.of([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)))
-    >>> rule.sets, rule.limit.name
-    (((0, 1),), 'EXACT')
-    """
+    """The rule for scores of f_i = Y_i psi(X_i's_i) whose attention is to end on given tokens; made by `Sets.of`."""
 
     labels: Vector  # (n,)
     values: Bags  # as the head sees them; tokens of a set that it sees as equal are equal to the last bit
@@ -72,14 +66,7 @@ class Sets(Scores):
     limit: Limit
 
     @classmethod
-    def of(
-        cls,
-        labels: Any,
-        values: Any,
-        head: Head,
-        sets: Sequence[Iterable[int]] | None = None,
-        owner: str = "Sets.of",
-    ) -> Sets:
+    def of(cls, labels: Any, values: Any, head: Head, sets: Sequence[Iterable[int]] | None, owner: str) -> Sets:
         """Sets are the `optimal_sets` unless given; all of it is checked."""
         given = Bags.of(values, owner, "values")
         y = labels_of(owner, labels, len(given))
