@@ -359,7 +359,7 @@ class Problem:
             stack = Stack.repeated(Inner(self._cross(), self.inner.rule, self.inner.loss), len(starts))
             begun = [blocks_of("Problem.descend", self.inner, one) for one in starts]
             K, Q = (np.stack(factor) for factor in zip(*begun, strict=True))
-            passed = list(stack.factor_path(at, eta, K, Q))
+            passed = stack.factor_path(at, eta, K, Q)
             return [self._passed(at, [(K[k], Q[k]) for K, Q in passed]) for k in range(len(starts))]
         stack = Stack.repeated(self.inner, len(starts))
         begin = np.stack([array_of("Problem.descend", "starts", one, self.shapes[0]).ravel() for one in starts])

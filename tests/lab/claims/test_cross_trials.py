@@ -55,7 +55,7 @@ def test_factors_one_by_one(seed):
     """Twenty steps: a longer path may pass a saddle, where a unit step makes much of the last digit."""
     every, steps = problems(seed), 20
     K, Q = np.random.default_rng(seed).normal(size=(2, 3, 3, 2))
-    ends = Stack.of(every).descend_factors(steps, 0.1, K, Q)
+    (ends,) = Stack.of(every).factor_path([steps], 0.1, K, Q)
     for k, problem in enumerate(every):
         alone = run(Descent(problem.factors(2), Normalised(0.1)), (K[k], Q[k]), steps).state.blocks
         for mine, other in zip((ends[0][k], ends[1][k]), alone, strict=True):

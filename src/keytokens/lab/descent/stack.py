@@ -218,20 +218,16 @@ class Stack:
         return seen
 
     @one_blas_thread()
-    def descend_factors(self, steps: int, eta: float, K: Vector, Q: Vector) -> tuple[Vector, Vector]:
-        """K (m, d, r) and Q (m, e, r) after so many steps, each of length eta for both factors by themselves."""
-        m, d, _ = K.shape
-        for _ in range(steps):
-            G = self.descents((K @ Q.transpose(0, 2, 1)).reshape(m, -1))[0].reshape(m, d, -1)
-            K, Q = K + eta * _units(G @ Q), Q + eta * _units(G.transpose(0, 2, 1) @ K)
-        return K, Q
-
-    def factor_path(self, at: Iterable[int], eta: float, K: Vector, Q: Vector) -> Iterator[tuple[Vector, Vector]]:
-        """Where K and Q are after so many steps, for each number of `at` (rising)."""
-        done = 0
+    def factor_path(self, at: Iterable[int], eta: float, K: Vector, Q: Vector) -> list[tuple[Vector, Vector]]:
+        """K (m, d, r) and Q (m, e, r) after so many steps, of length eta for each by itself; `at` is rising."""
+        (m, d, _), done, seen = K.shape, 0, []
         for t in at:
-            (K, Q), done = self.descend_factors(t - done, eta, K, Q), t
-            yield K, Q
+            for _ in range(done, t):
+                G = self.descents((K @ Q.transpose(0, 2, 1)).reshape(m, -1))[0].reshape(m, d, -1)
+                K, Q = K + eta * _units(G @ Q), Q + eta * _units(G.transpose(0, 2, 1) @ K)
+            seen.append((K, Q))
+            done = t
+        return seen
 
     def on_span(self) -> tuple[Stack, Vector]:
         """The same problems in coordinates of the spans of their keys, and the orthonormal columns (m, d, k) of these.
