@@ -102,6 +102,11 @@ class Normalised:
     """A given length for each block; with a floor eps, as published code has it, eta |g| / (|g| + eps).
 
     A floor ends the run in effect where |g| falls below it; without one the direction stays exact.
+
+    >>> from keytokens.training.loop import run
+    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
+    >>> run(Descent(problem, Normalised(0.5)), np.zeros(1), 100).state.norm
+    50.0
     """
 
     eta: Schedule
@@ -124,6 +129,11 @@ class Growing:
     """Normalised steps that lengthen with |p|, never with t: a run that stays near a finite minimum keeps small steps.
 
     The zigzag about the limiting ray is as wide as a step: so the direction is no better than 0.02.
+
+    >>> from keytokens.training.loop import run
+    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
+    >>> run(Descent(problem, Growing(0.5), norm=1e6), np.zeros(1), 1000).status.name
+    'FAR_ENOUGH'
     """
 
     eta: float
@@ -137,7 +147,13 @@ class Growing:
 
 @dataclass(frozen=True)
 class Polyak:
-    """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`."""
+    """The step (L - L*) / |g|^2 times the gradient, moving all blocks together by at most `cap`.
+
+    >>> from keytokens.training.loop import run
+    >>> problem = Problem.of([[[1.0], [0.0]]], [1.0, 0.0])
+    >>> run(Descent(problem, Polyak(cap=2.0), norm=20.0), np.zeros(1), 1000).state.reading.selection.tolist()
+    [0]
+    """
 
     cap: float
 
@@ -152,7 +168,11 @@ class Polyak:
 
 
 def power(eta: float, a: float) -> Callable[[int], float]:
-    """The schedule eta t^-a."""
+    """The schedule eta t^-a.
+
+    >>> power(2.0, 0.75)(16)
+    0.25
+    """
     check_number("power", "eta", eta, 0.0, above=True)
     check_number("power", "a", a, 0.0)
     return lambda t: float(eta * t**-a)

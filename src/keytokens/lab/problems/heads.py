@@ -38,7 +38,11 @@ class Head(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Linear(Head):
-    """psi(z) = v'z."""
+    """psi(z) = v'z.
+
+    >>> Linear(np.array([1.0, 2.0])).value(np.ones((1, 2))).tolist()
+    [3.0]
+    """
 
     v: Vector
     name: str = "linear"
@@ -59,7 +63,11 @@ class Linear(Head):
 
 @dataclass(frozen=True, eq=False)
 class Tanh(Head):
-    """psi(z) = tanh(w'z)."""
+    """psi(z) = tanh(w'z).
+
+    >>> Tanh(np.ones(1)).gradient(np.zeros((1, 1))).tolist()
+    [[1.0]]
+    """
 
     w: Vector
     name: str = "tanh"
@@ -88,7 +96,11 @@ class Tanh(Head):
 
 @dataclass(frozen=True, eq=False)
 class Quadratic(Head):
-    """psi(z) = v'z - weight |z|^2: rewards attention that is shared."""
+    """psi(z) = v'z - weight |z|^2: rewards attention that is shared.
+
+    >>> Quadratic(np.ones(2), 0.5).value(np.ones((1, 2))).tolist()
+    [1.0]
+    """
 
     v: Vector
     weight: float

@@ -150,7 +150,11 @@ class Logistic(MarginLoss):
 
 @dataclass(frozen=True)
 class Exponential(MarginLoss):
-    """loss(x) = exp(-x)."""
+    """loss(x) = exp(-x).
+
+    >>> Exponential().value(np.zeros(1)).tolist()
+    [1.0]
+    """
 
     name: str = "exponential"
 
@@ -170,7 +174,11 @@ class Exponential(MarginLoss):
 
 @dataclass(frozen=True)
 class Correlation(MarginLoss):
-    """loss(x) = -x."""
+    """loss(x) = -x.
+
+    >>> Correlation().slope(np.zeros(1)).tolist()
+    [-1.0]
+    """
 
     name: str = "correlation"
 
