@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from keytokens.lab.svm import MarginProblem, NotSeparable, solve
+from keytokens.lab.svm import MarginProblem, NotSeparable, relaxed_problem, solve
 from keytokens.model.ragged import Bags
 
 
@@ -29,7 +29,7 @@ def test_rows_of_a_selection(seed, sizes, d):
         for t in range(sizes[i])
         if t != s
     ]
-    problem = MarginProblem.from_selection(keys, selection, relaxed)
+    problem = relaxed_problem(keys, selection, np.flatnonzero(~relaxed))
     assert len(problem) == len(expected)
     assert_array_equal(all_rows(problem), np.array([row for row, _, _ in expected]).reshape(-1, d))
     assert_array_equal(problem.b, [b for _, b, _ in expected])
@@ -127,8 +127,6 @@ REFUSED = [
     ),
     (lambda: MarginProblem.from_selection(KEYS, [0, -1]), "`selection[1]` must be an index below 3"),
     (lambda: MarginProblem.from_selection(NAN, [0, 0]), "from_selection: `keys[1][1, 1]` must be finite; saw nan."),
-    (lambda: MarginProblem.from_selection(KEYS, [0, 0], [True]), "`relaxed` must be one boolean for each of the 2"),
-    (lambda: MarginProblem.from_selection(KEYS, [0, 0], [1, 0]), "`relaxed` must be one boolean for each of the 2"),
     (lambda: MarginProblem.from_sets(KEYS, [{0}]), "from_sets: `sets` must have one set for each of the 2 bags"),
     (lambda: MarginProblem.from_sets(KEYS, [0, 1]), "`sets` must be one set of token indices for each bag; saw [0, 1]"),
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {}]), "`sets[1]` must hold at least one token; saw 'an empty set'."),

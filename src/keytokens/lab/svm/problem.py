@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import idamax
 
 from ...base.checks import LARGEST, Seen, floats
 from ...base.errors import refusal
-from ...model.ragged import Bags, Index, Vector, flat_sets, indices
+from ...model.ragged import Bags, Index, Vector, flat_sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +52,8 @@ class MarginProblem:
         return cls(Dense(rows), _bounds(owner, b, len(rows)), Dense(ties))
 
     @classmethod
-    def from_selection(cls, keys: Any, selection: Sequence[int] | Index, relaxed: Any = None) -> MarginProblem:
-        """The selected token of each bag above the others by 1, or by 0 in the bags that are `relaxed`.
+    def from_selection(cls, keys: Any, selection: Sequence[int] | Index) -> MarginProblem:
+        """The selected token of each bag above the others by 1.
 
         >>> problem = MarginProblem.from_selection([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], [0])
         >>> problem.rows([0, 1]).tolist(), problem.names.tolist()
@@ -63,9 +62,8 @@ class MarginProblem:
         owner = "MarginProblem.from_selection"
         bags = Bags.of(keys, owner)
         chosen = bags.chosen(selection, owner)
-        loose = _relaxed(owner, relaxed, len(bags))
         rows, ties, names = contests(bags, chosen, chosen[:0])
-        return cls(Dense(rows), np.where(loose[names[:, 0]], 0.0, 1.0), Dense(ties), names)
+        return cls(Dense(rows), np.ones(len(rows)), Dense(ties), names)
 
     @classmethod
     def from_sets(cls, keys: Any, sets: Sequence[Iterable[int]]) -> MarginProblem:
@@ -174,15 +172,6 @@ def _bounds(owner: str, b: Any, m: int) -> Vector:
     return bounds
 
 
-def _relaxed(owner: str, relaxed: Any, n: int) -> NDArray[np.bool_]:
-    if relaxed is None:
-        return np.zeros(n, bool)
-    loose = indices(relaxed)
-    if loose.shape != (n,) or loose.dtype != np.bool_:
-        raise refusal(owner, "relaxed", f"be one boolean for each of the {n} bags", relaxed)
-    return loose
-
-
 def _counts(owner: str, counts: Any, V: int) -> sparse.csr_array[Any]:
     try:
         matrix = sparse.csr_array(counts)
@@ -220,30 +209,9 @@ def _pairs(owner: str, V: int, counts: sparse.csr_array[Any], selection: Any) ->
     return rows // V, rows % V, ties // V, ties % V
 
 
-class Rows(Protocol):
-    """A matrix A (m, d), known by its products and by some of its rows."""
-
-    @property
-    def dim(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def times(self, p: Vector) -> Vector:
-        """(m,) A p."""
-
-    def transposed_times(self, lam: Vector) -> Vector:
-        """(d,) A'lam."""
-
-    def rows(self, index: Index) -> Vector:
-        """(len(index), d) these rows, as a matrix of their own."""
-
-    def largest(self) -> float:
-        """A bound of |entries| that is exact up to a small factor."""
-
-
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Rows that are there."""
+    """Rows that are there. The other two answer the same questions without a matrix of all rows."""
 
     matrix: Vector
 
@@ -255,16 +223,20 @@ class Dense:
         return len(self.matrix)
 
     def times(self, p: Vector) -> Vector:
+        """(m,) A p."""
         return self.matrix @ p
 
     def transposed_times(self, lam: Vector) -> Vector:
+        """(d,) A'lam."""
         active = np.flatnonzero(lam)  # multipliers are mostly zero: one pass over the matrix less
         return lam[active] @ self.matrix[active] if 4 * len(active) < len(lam) else lam @ self.matrix
 
     def rows(self, index: Index) -> Vector:
+        """(len(index), d) these rows, as a matrix of their own."""
         return self.matrix[index]
 
     def largest(self) -> float:
+        """A bound of |entries| that is exact up to a small factor."""
         flat = self.matrix.ravel()  # one pass, and no copy
         return abs(float(flat[idamax(flat)])) if flat.size else 0.0
 
@@ -344,6 +316,9 @@ class Kronecker:
     def turned(self, basis: Vector) -> Kronecker:
         """With queries in the coordinates of orthonormal columns (e, r)."""
         return replace(self, right=self.right @ basis)
+
+
+Rows: TypeAlias = Dense | Differences | Kronecker
 
 
 def factors(owner: str, problem: MarginProblem) -> tuple[Kronecker, Kronecker]:
