@@ -21,11 +21,7 @@ _NOISE = 1e-13  # coefficients below, beside the largest, are zero
 
 
 class Contradiction(Exception):
-    """Multipliers of active rows and of the entering one whose combination is 0 >= (something positive)."""
-
-    def __init__(self, members: list[int], weights: Vector) -> None:
-        super().__init__("the rows contradict each other")
-        self.members, self.weights = members, weights
+    """Active rows and the entering one, and their multipliers: the combination is 0 >= (something positive)."""
 
 
 class ActiveSet:

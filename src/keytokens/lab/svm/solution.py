@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,28 +34,17 @@ class NotSolved(KeyTokensError, RuntimeError):
 # Norms ---------------------------------------------------------------------------------------------------------------
 
 
-class Norm(Protocol):
-    """In which a point is the shortest."""
-
-    def size(self, point: Vector) -> float:
-        """Of a vector or a matrix."""
-
-    def dual(self, pull: Vector) -> float:
-        """The largest inner product with a point of size 1."""
-
-    def balance(self, solution: Solution) -> dict[str, float]:
-        """The residuals that depend on the norm: the gap of the bound, and whether the pull is the point's gradient."""
-
-
 class Euclidean:
     """|p|; of a matrix the Frobenius norm."""
 
     def size(self, point: Vector) -> float:
+        """Of a vector or a matrix."""
         return float(np.linalg.norm(point))
 
-    dual = size
+    dual = size  # the largest inner product with a point of size 1
 
     def balance(self, solution: Solution) -> dict[str, float]:
+        """The residuals that depend on the norm: the gap of the bound, and whether the pull is the point's gradient."""
         p = solution.p
         return {
             "stationary": float(np.abs(p - solution.pull).max() / (1 + np.abs(p).max())),
@@ -98,6 +87,7 @@ class Nuclear:
         return {"gap": abs(solution.gap)}
 
 
+Norm: TypeAlias = Euclidean | Lq | Nuclear
 EUCLIDEAN, NUCLEAR = Euclidean(), Nuclear()
 
 
@@ -129,21 +119,6 @@ class Rank:
 class Solution:
     """A point p of a problem with multipliers, judged in a norm. Whoever made it: see `residuals`.
 
-    Parameters
-    ----------
-    problem : MarginProblem
-        The rows and ties that p satisfies.
-    p : ndarray
-        The point; a matrix W row by row, where the problem is one of a matrix.
-    lam, nu : ndarray
-        The multipliers of the rows and of the ties.
-    steps : int, default=0
-        How many steps the solver took.
-    measure : Norm, default=EUCLIDEAN
-        The norm in which p is the shortest.
-
-    Examples
-    --------
     >>> problem = MarginProblem.from_rows([[1.0, 0.0], [0.0, 1.0]])
     >>> solution = Solution(problem, np.ones(2), np.ones(2), np.zeros(0))
     >>> solution.is_optimal(), solution.support.tolist(), round(solution.margin, 6)
@@ -151,11 +126,11 @@ class Solution:
     """
 
     problem: MarginProblem
-    p: Vector
-    lam: Vector
-    nu: Vector
-    steps: int = 0
-    measure: Norm = EUCLIDEAN
+    p: Vector  # of a problem of a matrix W: row by row
+    lam: Vector  # multipliers of the rows
+    nu: Vector  # and of the ties
+    steps: int = 0  # that the solver took
+    measure: Norm = EUCLIDEAN  # in which p is the shortest
 
     @property
     def W(self) -> Vector:
