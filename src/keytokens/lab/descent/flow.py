@@ -22,7 +22,7 @@ from ..problems.problem import Problem
 from ..problems.reading import Blocks
 from .steps import Point, blocks_of, check_problem
 
-FINE = 1e-9  # the tolerance of a second try
+FINE, SECOND = 1e-9, 8  # a second try: its tolerance, and its evaluations beside those of the first
 APART, NEAR = 1e-7, 1e-3  # beside 1 + |theta|: points whose gradients are compared; a step that is short
 
 
@@ -74,16 +74,18 @@ class Flow:
 
         LSODA may begin a stiff piece with explicit steps and never get out.
         """
-        end, _ = self._piece(state, "BDF", self.tolerance)
+        end, _ = self._piece(state, "BDF", self.tolerance, self.most_evaluations)
         if end.stuck and not self._at_minimum(end):
             again = replace(state, evaluations=end.evaluations)
-            finer, arrived = self._piece(again, "Radau", min(self.tolerance, FINE))
+            finer, arrived = self._piece(again, "Radau", min(self.tolerance, FINE), SECOND * self.most_evaluations)
             if arrived or self._at_minimum(finer):
                 end = finer
         return end
 
-    def _piece(self, state: FlowState, method: Literal["BDF", "Radau"], tolerance: float) -> tuple[FlowState, bool]:
-        path = _Path.of(self.problem, state.blocks, self.most_evaluations)
+    def _piece(
+        self, state: FlowState, method: Literal["BDF", "Radau"], tolerance: float, most: int
+    ) -> tuple[FlowState, bool]:
+        path = _Path.of(self.problem, state.blocks, most)
         scale = 1 + _size(state.blocks)
 
         def arrived(s: float, z: Vector) -> float:
