@@ -227,8 +227,8 @@ class _Chart:
         """As near as one Jacobian leads, that Broyden's rule brings up to date at each step."""
         at, z, here = self.centre, np.zeros(len(self.steps)), self.sideways(self.centre)
         jacobian = self.jacobian(here)
-        halvings = MOST_HALVINGS if len(z) else 0
-        while at.residual > aim:
+        halvings = MOST_HALVINGS
+        while len(z) and at.residual > aim:  # of one number on its sphere nothing can move
             full = np.linalg.lstsq(jacobian, -here, rcond=None)[0]
             moves = (full / 2**k for k in range(halvings))
             trials = ((move, self.place(z + move)) for move in moves)
