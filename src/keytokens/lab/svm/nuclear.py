@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import lstsq, qr
@@ -48,10 +47,6 @@ class _Data:
     @cached_property
     def size(self) -> int:
         return self.left.shape[1] + self.right.shape[1]
-
-    @cached_property
-    def half(self) -> Vector:
-        return np.eye(self.size) / 2
 
     def times(self, X: Vector) -> Vector:
         """l_j'W r_j, W the upper right block."""
@@ -91,7 +86,7 @@ class PathPoint:
 
     @cached_property
     def Z(self) -> Vector:
-        return self.data.half - self.data.off_diagonal(self.M / 2)
+        return np.eye(self.data.size) / 2 - self.data.off_diagonal(self.M / 2)
 
     @cached_property
     def mu(self) -> float:
@@ -246,7 +241,10 @@ def solve_nuclear(problem: MarginProblem, start: Solution | None = None) -> Solu
     rows, ties = factors("solve_nuclear", problem)
     if len(ties):
         raise refusal("solve_nuclear", "problem", "have no ties", f"{len(ties)} ties", "use solve_matrix")
-    short = solve_matrix(problem) if start is None else _checked_start(problem, rows, start)
+    short = solve_matrix(problem) if start is None else start
+    whole = isinstance(short, Solution) and short.p.size == rows.dim
+    if not whole or (problem.times(short.p) < problem.b - GAP).any():
+        raise refusal("solve_nuclear", "start", "be what solve_matrix returns for this problem", start)
     if not problem.b.any():
         return _solution(problem, np.zeros(rows.shape), np.zeros(len(rows)))
     with one_blas_thread():
@@ -263,15 +261,6 @@ def solve_nuclear(problem: MarginProblem, start: Solution | None = None) -> Solu
 
 def _solution(problem: MarginProblem, W: Vector, lam: Vector, steps: int = 0) -> Solution:
     return Solution(problem, W.ravel(), lam, np.zeros(0), steps, NUCLEAR)
-
-
-def _checked_start(problem: MarginProblem, rows: Kronecker, start: Any) -> Solution:
-    """A solution whose W satisfies the rows of this problem."""
-    if not isinstance(start, Solution):
-        raise refusal("solve_nuclear", "start", "be what solve_matrix returns", start)
-    if start.p.size != rows.dim or (problem.times(start.p) < problem.b - GAP).any():
-        raise refusal("solve_nuclear", "start", "be the solution of the same problem", "that of another one")
-    return start
 
 
 def _followed(problem: MarginProblem, rows: Kronecker, W: Vector) -> Solution:
