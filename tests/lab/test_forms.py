@@ -456,7 +456,7 @@ def test_other_arguments(start, call):
 RESULTS: dict[ModuleType, set[str]] = {
     selection: {"Cone", "DirectionalNeighbours", "LocalOptimum"},
     svm: {"NotSeparable", "NotSolved", "Solution", "Witness"},
-    paths: {"Falls", "PathPoint", "Proof", "SetPath", "SetPoint"},
+    paths: {"Falls", "PathPoint", "Proof", "SetPoint"},
     descent: {"Outcome", "Status"},
 }
 

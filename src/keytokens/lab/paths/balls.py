@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from ...base.checks import check_number, floats
+from ...base.checks import array_of, check_number
 from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
@@ -30,9 +30,8 @@ from .minima import STATIONARY, Place, inside, lowered, minima, newton
 def check_path(owner: str, problem: Any, rule: type, maker: str, radii: Any, starts: Any, seed: Any) -> list[float]:
     """The radii, if all that a path is given is in order."""
     check_rule(owner, problem, rule, maker)
-    given = floats(radii)
-    good = given is not None and given.ndim == 1 and len(given) > 0 and np.isfinite(given).all()
-    if given is None or not good or given[0] <= 0 or (np.diff(given) <= 0).any():
+    given = array_of(owner, "radii", radii, (-1,))
+    if not len(given) or (np.diff(given, prepend=0.0) <= 0).any():
         raise refusal(owner, "radii", "be increasing positive numbers", radii, "sort them first")
     check_number(owner, "starts", starts, 0, whole=True)
     check_number(owner, "seed", seed, 0, whole=True)
@@ -150,9 +149,7 @@ def joint_path(
     (20.0, 'STARTS')
     """
     radii = check_path("joint_path", problem, Trained, "Problem.joint", radii, starts, seed)
-    given = floats(ratio)
-    if given is None or given.shape or not 0 < given < np.inf:
-        raise refusal("joint_path", "ratio", "be a number above 0", ratio)
+    check_number("joint_path", "ratio", ratio, 0.0, above=True)
     if not starts:
         raise refusal("joint_path", "starts", "be at least 1", starts)
     balls = [(ratio * radius, radius) for radius in radii]
@@ -193,7 +190,8 @@ def _scan(problem: Problem, radius: float, start: Vector) -> Vector | None:
     def value(angle: float) -> float:
         return Place(problem, (radius,), (radius * np.array([math.cos(angle), math.sin(angle)]),)).value
 
-    lowest, at = value(math.atan2(start[1], start[0])), math.atan2(start[1], start[0])
+    at = math.atan2(start[1], start[0])
+    lowest = value(at)
     width = math.pi / 16
     heap = [(value(a) - lipschitz * width, a, width) for a in np.arange(-15, 17, 2) * width]
     heapq.heapify(heap)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import lstsq, qr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ...base.checks import floats
+from ...base.checks import array_of
 from ...base.errors import NotSeparable, refusal
 from ...model.ragged import Bags, Index, Vector, flat_sets
 from ..problems.logits import queries_of
@@ -178,9 +178,7 @@ class MultiToken:
 
     def length(self, W: Vector) -> float:
         """R = argmin |W_fin + R W_dir - W|; 0 where all tokens are kept, so that W_dir = 0."""
-        given = floats(W)
-        if given is None or given.shape != self.finite.shape or not np.isfinite(given).all():
-            raise refusal("MultiToken", "W", f"be a matrix of shape {self.finite.shape}, finite", W)
+        given = array_of("MultiToken", "W", W, self.finite.shape)
         size = float(np.vdot(self.direction.p, self.direction.p))
         return float(np.vdot(given - self.finite, self.direction.W)) / size if size else 0.0
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import idamax
 
-from ...base.checks import LARGEST, Seen, floats
+from ...base.checks import Seen, array_of, floats
 from ...base.errors import refusal
 from ...model.ragged import Bags, Index, Vector, flat_sets
 
@@ -149,16 +149,9 @@ def check_problem(owner: str, problem: Any) -> None:
 
 
 def _matrix(owner: str, name: str, values: Any) -> Vector:
-    matrix = floats(values)
-    if matrix is None:
-        raise refusal(owner, name, "be a matrix of numbers", values)
-    if matrix.ndim != 2 or matrix.shape[1] < 1:
-        raise refusal(owner, name, "be a matrix with at least one column", f"shape {matrix.shape}")
-    if not np.isfinite(matrix).all():
-        i, j = np.argwhere(~np.isfinite(matrix))[0]
-        raise refusal(owner, f"{name}[{i}, {j}]", "be finite", float(matrix[i, j]))
-    if matrix.size and np.abs(matrix).max() > LARGEST:
-        raise refusal(owner, name, f"have entries up to {LARGEST:g}", float(np.abs(matrix).max()), "scale the vectors")
+    matrix = array_of(owner, name, values, (-1, -1))
+    if not matrix.shape[1]:
+        raise refusal(owner, name, "have at least one column", f"shape {matrix.shape}")
     return matrix
 
 
