@@ -63,7 +63,7 @@ def test_vocabulary_is_the_same_problem_as_its_documents(seed, n, V, single):
     assert len({tuple(name) for name in problem.names}) == len(problem) <= len(A)
     p, lam = rng.normal(size=V + 2), rng.random(len(problem))
     assert_allclose(problem.times(p), all_rows(problem) @ p, atol=1e-12)
-    assert_allclose(problem.transposed_times(lam), lam @ all_rows(problem), atol=1e-12)
+    assert_allclose(problem.inequalities.transposed_times(lam), lam @ all_rows(problem), atol=1e-12)
     try:
         written_out = solve(MarginProblem.from_rows(A, 1.0, C))
     except NotSeparable:

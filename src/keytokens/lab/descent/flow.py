@@ -128,9 +128,7 @@ def flow(
 ) -> Outcome[FlowState]:
     """Follow the gradient flow from `start` until the parameters have the given norm.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.problem import Problem
-    >>> keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]])
+    >>> keys = [[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]]
     >>> outcome = flow(Problem.of(keys, np.array([1.0, 0.0, 1.0, 0.0])), np.zeros(2), 1e6)
     >>> p = outcome.state.p
     >>> bool(p @ [1.0, 3.0] / np.sqrt(10) / np.linalg.norm(p) > 1 - 1e-9)

@@ -59,8 +59,7 @@ class Proof(Enum):
 class PathPoint:
     """The best parameters found within one ball.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of([[[1.0], [0.0]]], np.array([1.0, 0.0]))
     >>> (point,) = regularisation_path(problem, [5.0])
     >>> point.p.round(9).tolist(), point.proof.name, point.converged
     ([5.0], 'CLOSED', True)
@@ -97,8 +96,7 @@ class PathPoint:
 def regularisation_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> list[PathPoint]:
     """The best p within each ball, for keys and scores that are fixed; the radii must increase.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> problem = Problem.of(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.9, 0.9]))
+    >>> problem = Problem.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.9]))
     >>> path = regularisation_path(problem, [1.0, 100.0])
     >>> [bool(abs(np.linalg.norm(point.p) - point.radius) < 1e-6) for point in path]
     [True, True]
@@ -141,8 +139,7 @@ def joint_path(
 ) -> list[PathPoint]:
     """The best (v, p) with |p| <= R and |v| <= ratio R. The limit of p's direction depends on the ratio: say which.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> X = Bags.of([[[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]])
+    >>> X = [[[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]]
     >>> (point,) = joint_path(Problem.joint([1, -1], X, X), [20.0], ratio=1.0, starts=2)
     >>> v, p = point.blocks
     >>> round(float(np.linalg.norm(p)), 6), point.proof.name

@@ -48,7 +48,6 @@ class Falls:
     """least_i q_i <= nu_i - f_i <= most_i q_i for every attention; only bags with a token outside their set.
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> found = falls(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]))
     >>> found.nu.round(6).tolist()
     [0.761594]
@@ -115,7 +114,6 @@ def falls(problem: Problem) -> Falls | None:
     """The bounds that the head knows; None where it knows none, or where the limit itself is not proved.
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> found = falls(Problem.with_sets([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [-1.0], [0.0]]]))
     >>> bool((found.least <= found.most).all())
     True
@@ -145,7 +143,6 @@ def decomposition(problem: Problem) -> Decomposition:
     linear head whose sets tie at the top these are the lowest score, its sign turned, and 1 - (second best)/(best).
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> values, keys = [[[1.0], [1.0], [0.0]]], [[[1.0], [-1.0], [0.0]]]
     >>> found = decomposition(Problem.with_sets([1], values, Tanh(np.ones(1)), keys))
     >>> found.nu.round(6).tolist(), bool(found.eps > 0)
@@ -168,7 +165,6 @@ class SetPoint(PathPoint):
     """The best p found within one ball, beside the set-valued max-margin solutions.
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> (point,) = set_path(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [10.0])
     >>> point.p.tolist(), point.nearest.p.tolist(), point.distance
     ([10.0], [1.0], 0.0)
@@ -195,7 +191,6 @@ def set_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: i
     """The best p within each ball, from random starts, the max-margin solutions and the ball before.
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> values, keys = [[[1.0], [1.0], [0.0]]], [[[1.0], [-1.0], [0.0]]]
     >>> path = set_path(Problem.with_sets([1], values, Tanh(np.ones(1)), keys), [1.0, 10.0])
     >>> [(point.radius, point.distance) for point in path]

@@ -131,7 +131,8 @@ def _by_coordinates(problem: MarginProblem, rows: Kronecker, ties: Kronecker) ->
     basis: Vector = np.eye(rows.shape[1])
     if len(rows.right) < rows.shape[1]:
         basis = np.asarray(qr(rows.right.T, mode="economic")[0], np.float64)
-    small = replace(problem, inequalities=rows.turned(basis), equalities=ties.turned(basis))
+    turned = [replace(one, right=one.right @ basis) for one in (rows, ties)]
+    small = replace(problem, inequalities=turned[0], equalities=turned[1])
     try:
         found = solve(small)
     except NotSeparable as none:

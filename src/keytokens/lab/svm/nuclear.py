@@ -81,12 +81,8 @@ class PathPoint:
         return self.X[:d, d:]
 
     @cached_property
-    def M(self) -> Vector:
-        return self.data.pulled(self.lam)
-
-    @cached_property
     def Z(self) -> Vector:
-        return np.eye(self.data.size) / 2 - self.data.off_diagonal(self.M / 2)
+        return np.eye(self.data.size) / 2 - self.data.off_diagonal(self.data.pulled(self.lam) / 2)
 
     @cached_property
     def mu(self) -> float:
@@ -108,12 +104,7 @@ class _Move:
 
 
 def central_path(left: Vector, right: Vector, b: Vector, W: Vector) -> Iterator[PathPoint]:
-    """Points ever nearer to the end of the path; it ends where the arithmetic does. W satisfies all rows.
-
-    >>> points = list(central_path(np.eye(1), np.eye(1), np.ones(1), np.ones((1, 1))))
-    >>> abs(points[-1].W.item() - 1) < 1e-8, abs(points[-1].lam.item() - 1) < 1e-8
-    (True, True)
-    """
+    """Points ever nearer to the end of the path; it ends where the arithmetic does. W satisfies all rows."""
     data = _Data(left, right, b)
     point = _begin(data, W)
     for _ in range(MOST_STEPS):
@@ -158,8 +149,8 @@ class _System:
         """Predict with mu = 0, see how far that goes, then aim at the mu it earns with the second-order term."""
         point = self.point
         affine = self._move(0.0, None)
-        primal = _fits((point.X, affine.X), (point.slack, affine.slack))
-        dual = _fits((point.Z, affine.Z), (point.lam, affine.lam))
+        primal = _fits(point.X, affine.X, point.slack, affine.slack)
+        dual = _fits(point.Z, affine.Z, point.lam, affine.lam)
         left = float(np.vdot(point.X + primal * affine.X, point.Z + dual * affine.Z))
         left += float((point.slack + primal * affine.slack) @ (point.lam + dual * affine.lam))
         ratio = left / (point.mu * (point.data.size + len(point.lam)))
@@ -203,9 +194,8 @@ def _schur(point: PathPoint, Z_inverse: Vector) -> Vector:
     return H
 
 
-def _fits(*moves: tuple[Vector, Vector]) -> float:
+def _fits(X: Vector, dX: Vector, s: Vector, ds: Vector) -> float:
     """The largest of some shares of a move, of a matrix and of a vector, that stays positive: enough to predict."""
-    (X, dX), (s, ds) = moves
     for share in SHARES:
         if (s + share * ds).min() > 0 and not dpotrf(X + share * dX, lower=1)[1]:
             return share

@@ -10,7 +10,7 @@ are points[s] - points[s']; `Kronecker` holds the two factors of rows of a probl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -116,10 +116,6 @@ class MarginProblem:
     def times(self, p: Vector) -> Vector:
         """(m,) A p."""
         return self.inequalities.times(p)
-
-    def transposed_times(self, lam: Vector) -> Vector:
-        """(d,) A'lam."""
-        return self.inequalities.transposed_times(lam)
 
     def rows(self, index: Sequence[int] | Index) -> Vector:
         """These rows of A."""
@@ -305,10 +301,6 @@ class Kronecker:
     def gram(self) -> Vector:
         """(m, m) the inner products of all rows."""
         return (self.left @ self.left.T) * (self.right @ self.right.T)[np.ix_(self.bag, self.bag)]
-
-    def turned(self, basis: Vector) -> Kronecker:
-        """With queries in the coordinates of orthonormal columns (e, r)."""
-        return replace(self, right=self.right @ basis)
 
 
 Rows: TypeAlias = Dense | Differences | Kronecker

@@ -189,7 +189,7 @@ class Solution:
     @property
     def pull(self) -> Vector:
         """A'lam + C'nu: at the minimiser the gradient of half the squared norm."""
-        return self.problem.transposed_times(self.lam) + self.problem.equalities.transposed_times(self.nu)
+        return self.problem.inequalities.transposed_times(self.lam) + self.problem.equalities.transposed_times(self.nu)
 
     @cached_property
     def bound(self) -> float:

@@ -240,7 +240,7 @@ class _Search:
         p, u = polished(self.working.rows[at].T, self.working.b[at])
         lam = self.multipliers(self.active.members, np.maximum(u, 0.0)) / self.unit / self.unit
         p = p / self.unit
-        nu = self.tie_multipliers(p - self.problem.transposed_times(lam))
+        nu = self.tie_multipliers(p - self.problem.inequalities.transposed_times(lam))
         return Solution(self.problem, p, lam, nu, self.steps)
 
     def tie_multipliers(self, pull: Vector) -> Vector:
@@ -253,7 +253,7 @@ class _Search:
     def witness(self, lam: Vector) -> Witness:
         """Scaled to lam'b = 1."""
         lam = lam / (lam @ self.problem.b or 1.0)
-        return Witness(self.problem, lam, self.tie_multipliers(-self.problem.transposed_times(lam)))
+        return Witness(self.problem, lam, self.tie_multipliers(-self.problem.inequalities.transposed_times(lam)))
 
 
 _SENTENCE = "solve: no direction separates the selected tokens from the others; `.witness` proves it."
