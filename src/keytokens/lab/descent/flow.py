@@ -51,9 +51,8 @@ class Flow:
 
     def __post_init__(self) -> None:
         check_problem("Flow", self.problem)
-        check_number("Flow", "norm", self.norm, 0.0, above=True)
-        check_number("Flow", "growth", self.growth, 0.0, above=True)
-        check_number("Flow", "tolerance", self.tolerance, 0.0, above=True)
+        for name in ("norm", "growth", "tolerance"):
+            check_number("Flow", name, getattr(self, name), 0.0, above=True)
         check_number("Flow", "most_evaluations", self.most_evaluations, 1, whole=True)
 
     def init(self, start: Vector | Sequence[Vector]) -> FlowState:

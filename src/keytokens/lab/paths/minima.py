@@ -179,30 +179,22 @@ def newton(at: Place, aim: float = AIM) -> Place:
     aim = max(aim, 4 * EPS * max(reaches(at.problem, at.radii)))  # what the rounding of the logits leaves
     highest = _no_higher(at.value)
     while at.residual > aim:
-        nearer = _Chart.at(at).solved(aim, highest)
+        nearer = _Chart(at).solved(aim, highest)
         if nearer is at:
             break
         at = nearer
     return at
 
 
-@dataclass(frozen=True, eq=False)
 class _Chart:
     """Coordinates z about a place: on a sphere along its tangents, inside a ball all of them; in units of the radii."""
 
-    centre: Place
-    frames: tuple[Vector, ...]  # orthonormal rows
-    steps: Vector  # for differences
-
-    @classmethod
-    def at(cls, centre: Place) -> _Chart:
-        blocks, radii = centre.blocks, centre.radii
-        frames = tuple(
-            np.eye(len(block)) if inside(block, r) else np.linalg.svd(block[None])[2][1:]
-            for r, block in zip(radii, blocks, strict=True)
-        )
-        sizes = [STEP / (far or 1.0) for far in reaches(centre.problem, radii)]
-        return cls(centre, frames, np.repeat(sizes, [len(frame) for frame in frames]))
+    def __init__(self, centre: Place) -> None:
+        self.centre = centre
+        blocks = zip(centre.radii, centre.blocks, strict=True)
+        self.frames = [np.eye(len(x)) if inside(x, r) else np.linalg.svd(x[None])[2][1:] for r, x in blocks]
+        sizes = [STEP / (far or 1.0) for far in reaches(centre.problem, centre.radii)]
+        self.steps = np.repeat(sizes, [len(frame) for frame in self.frames])  # for differences
 
     def place(self, z: Vector) -> Place:
         at, moved = self.centre, []

@@ -223,9 +223,7 @@ def _point(problem: Problem, found: PathPoint, target: SetSolution | None, bound
         far = found.radius * target.margin if target else 0.0
         lower = log_least - float(np.logaddexp(0.0, log_widest + far))
         turn = _turn(problem, found.radius, target, found.log_gap - log_least, log_widest) if target else None
-    return SetPoint(
-        found.radius, found.blocks, found.log_gap, found.inside, proof, found.residual, nearest, lower, turn
-    )
+    return SetPoint(**{**vars(found), "proof": proof}, nearest=nearest, lower=lower, turn=turn)
 
 
 def _turn(problem: Problem, radius: float, target: SetSolution, log_q: float, log_widest: float) -> float | None:

@@ -101,9 +101,7 @@ class ActiveSet:
         return dtrtrs(self._R[:, :k], x, lda=len(self._R), trans=int(transposed))[0] if k else np.zeros(0)
 
     def _first_to_leave(self, r: Vector) -> tuple[float, int]:
-        if not len(r):
-            return np.inf, -1
-        falling = np.flatnonzero(r > _NOISE * max(1.0, float(r.max()), -float(r.min())))
+        falling = np.flatnonzero(r > _NOISE * max(1.0, float(np.abs(r).max(initial=0.0))))
         if not len(falling):
             return np.inf, -1
         steps = self.u[falling] / r[falling]

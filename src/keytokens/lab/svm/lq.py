@@ -12,7 +12,7 @@ last digits. Where nothing separates, the norm does not matter: the Euclidean so
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def _solve(problem: MarginProblem, euclidean: Solution, q: float) -> Solution:
     index = np.sort(np.argsort(euclidean.slack, kind="stable")[:_BATCH])
     steps = 0
     while True:
-        newton = _Newton.begin(problem, index, euclidean.p, unit, q)
+        newton = _Newton(problem, index, euclidean.p, unit, q)
         newton.run()
         newton.polish()
         steps += newton.steps
@@ -74,31 +74,18 @@ def _solve(problem: MarginProblem, euclidean: Solution, q: float) -> Solution:
         index = np.union1d(index, worst)
 
 
-@dataclass
 class _Newton:
     """min phi(p) subject to A p >= b, C p = 0, rows of length 1. The unknowns: y (p or g), lam and nu, the slack s."""
 
-    A: Vector
-    b: Vector
-    C: Vector
-    q: float
-    lengths: Vector  # of the rows as they were given, in the unit of p
-    tie_lengths: Vector
-    y: Vector
-    lam: Vector
-    nu: Vector
-    s: Vector
-    steps: int = 0
-
-    @classmethod
-    def begin(cls, problem: MarginProblem, index: Index, p: Vector, unit: float, q: float) -> _Newton:
+    def __init__(self, problem: MarginProblem, index: Index, p: Vector, unit: float, q: float) -> None:
         """At a feasible p: every row has a slack and a multiplier to go down with."""
         rows, ties, u = problem.rows(index) * unit, problem.ties * unit, p / unit
-        lengths, tie_lengths = _lengths(rows), _lengths(ties)
-        A, b, C = rows / lengths[:, None], problem.b[index] / lengths, ties / tie_lengths[:, None]
-        lam = np.full(len(b), float(np.sum(np.abs(u) ** q)) / len(b))
-        y, s = u if q > 2 else mirror(u, q), np.maximum(A @ u - b, 0.1)
-        return cls(A, b, C, q, lengths, tie_lengths, y, lam, np.zeros(len(C)), s)
+        self.lengths, self.tie_lengths = _lengths(rows), _lengths(ties)  # as they were given, in the unit of p
+        self.A, self.b = rows / self.lengths[:, None], problem.b[index] / self.lengths
+        self.C, self.q, self.steps = ties / self.tie_lengths[:, None], q, 0
+        self.y, self.s = u if q > 2 else mirror(u, q), np.maximum(self.A @ u - self.b, 0.1)
+        self.lam = np.full(len(self.b), float(np.sum(np.abs(u) ** q)) / len(self.b))
+        self.nu = np.zeros(len(self.C))
 
     @property
     def p(self) -> Vector:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lstsq, qr
@@ -66,6 +67,22 @@ class _Data:
         return whole
 
 
+class _Move(NamedTuple):
+    X: Vector
+    slack: Vector
+    lam: Vector
+    Z: Vector
+
+
+class _System(NamedTuple):
+    """Newton's equations at a point, factored: (H + diag(s/lam)) dlam = right-hand side."""
+
+    X_root: Vector  # inverse of the Cholesky factor of X
+    Z_root: Vector
+    Z_inverse: Vector
+    factor: Vector
+
+
 @dataclass(frozen=True, eq=False)
 class PathPoint:
     """One point near the path."""
@@ -94,91 +111,57 @@ class PathPoint:
         """Primal minus dual value, beside the dual one."""
         return self.mu * (self.data.size + len(self.lam)) / float(self.lam @ self.data.b)
 
-
-@dataclass(frozen=True, eq=False)
-class _Move:
-    X: Vector
-    slack: Vector
-    lam: Vector
-    Z: Vector
-
-
-def central_path(left: Vector, right: Vector, b: Vector, W: Vector) -> Iterator[PathPoint]:
-    """Points ever nearer to the end of the path; it ends where the arithmetic does. W satisfies all rows."""
-    data = _Data(left, right, b)
-    point = _begin(data, W)
-    for _ in range(MOST_STEPS):
-        yield point
-        system = _System.of(point)
-        if system is None:
-            return
-        point = system.next_point()
-
-
-def _begin(data: _Data, W: Vector) -> PathPoint:
-    W = BEGIN * W
-    X = data.off_diagonal(W)
-    X.flat[:: data.size + 1] = ROOM * np.linalg.norm(W, 2)
-    slack = data.times(X) - data.b
-    lam = 1 / slack
-    return PathPoint(data, X, slack, lam / (ROOM * np.linalg.norm(data.pulled(lam), 2)))
-
-
-@dataclass(frozen=True, eq=False)
-class _System:
-    """Newton's equations at a point, factored: (H + diag(s/lam)) dlam = right-hand side."""
-
-    point: PathPoint
-    X_root: Vector  # inverse of the Cholesky factor of X
-    Z_root: Vector
-    Z_inverse: Vector
-    factor: Vector
-
-    @classmethod
-    def of(cls, point: PathPoint) -> _System | None:
+    def system(self) -> _System | None:
         """None where rounding has made X, Z or the system lose its sign."""
-        (X_factor, bad_X), (Z_factor, bad_Z) = dpotrf(point.X, lower=1), dpotrf(point.Z, lower=1)
+        (X_factor, bad_X), (Z_factor, bad_Z) = dpotrf(self.X, lower=1), dpotrf(self.Z, lower=1)
         if bad_X or bad_Z:
             return None
         X_root, Z_root = dtrtri(X_factor, lower=1)[0], dtrtri(Z_factor, lower=1)[0]
         Z_inverse = Z_root.T @ Z_root
-        factor, bad = dpotrf(_schur(point, Z_inverse), lower=1)
-        return None if bad else cls(point, X_root, Z_root, Z_inverse, factor)
+        factor, bad = dpotrf(_schur(self, Z_inverse), lower=1)
+        return None if bad else _System(X_root, Z_root, Z_inverse, factor)
 
-    def next_point(self) -> PathPoint:
+    def next(self, system: _System) -> PathPoint:
         """Predict with mu = 0, see how far that goes, then aim at the mu it earns with the second-order term."""
-        point = self.point
-        affine = self._move(0.0, None)
-        primal = _fits(point.X, affine.X, point.slack, affine.slack)
-        dual = _fits(point.Z, affine.Z, point.lam, affine.lam)
-        left = float(np.vdot(point.X + primal * affine.X, point.Z + dual * affine.Z))
-        left += float((point.slack + primal * affine.slack) @ (point.lam + dual * affine.lam))
-        ratio = left / (point.mu * (point.data.size + len(point.lam)))
-        move = self._move(min(1.0, max(ratio, 0.0) ** 3) * point.mu, affine)
+        affine = self._move(system, 0.0, None)
+        primal = _fits(self.X, affine.X, self.slack, affine.slack)
+        dual = _fits(self.Z, affine.Z, self.lam, affine.lam)
+        left = float(np.vdot(self.X + primal * affine.X, self.Z + dual * affine.Z))
+        left += float((self.slack + primal * affine.slack) @ (self.lam + dual * affine.lam))
+        ratio = left / (self.mu * (self.data.size + len(self.lam)))
+        move = self._move(system, min(1.0, max(ratio, 0.0) ** 3) * self.mu, affine)
         share = CAREFUL + (BOLD - CAREFUL) * min(primal, dual)
-        primal, dual = (min(1.0, share * room) for room in self._room(move))
-        slack, lam = point.slack + primal * move.slack, point.lam + dual * move.lam
-        return PathPoint(point.data, point.X + primal * move.X, slack, lam)
+        primal = min(1.0, share * _room(system.X_root, move.X, move.slack / self.slack))
+        dual = min(1.0, share * _room(system.Z_root, move.Z, move.lam / self.lam))
+        slack, lam = self.slack + primal * move.slack, self.lam + dual * move.lam
+        return PathPoint(self.data, self.X + primal * move.X, slack, lam)
 
-    def _move(self, mu: float, affine: _Move | None) -> _Move:
+    def _move(self, system: _System, mu: float, affine: _Move | None) -> _Move:
         """X Z + dX Z + X dZ = mu and s lam + ds lam + s dlam = mu, less the second-order terms of `affine`."""
-        point, data = self.point, self.point.data
-        aim, aim_slack = mu * self.Z_inverse, np.full_like(point.slack, mu)
+        data, aim, aim_slack = self.data, mu * system.Z_inverse, np.full_like(self.slack, mu)
         if affine is not None:
-            aim -= _symmetric(affine.X @ affine.Z @ self.Z_inverse)
+            aim -= _symmetric(affine.X @ affine.Z @ system.Z_inverse)
             aim_slack -= affine.slack * affine.lam
-        wanted = data.b - data.times(aim) + aim_slack / point.lam
-        lam = dpotrs(self.factor, wanted, lower=1)[0]
+        wanted = data.b - data.times(aim) + aim_slack / self.lam
+        lam = dpotrs(system.factor, wanted, lower=1)[0]
         Z = data.off_diagonal(data.pulled(lam) / -2)
-        aim -= _symmetric(point.X @ Z @ self.Z_inverse)
-        return _Move(aim - point.X, (aim_slack - point.slack * lam) / point.lam - point.slack, lam, Z)
+        aim -= _symmetric(self.X @ Z @ system.Z_inverse)
+        return _Move(aim - self.X, (aim_slack - self.slack * lam) / self.lam - self.slack, lam, Z)
 
-    def _room(self, move: _Move) -> tuple[float, float]:
-        """How many times a move fits into the primal and into the dual cone."""
-        point = self.point
-        primal = min(_least(self.X_root, move.X), float((move.slack / point.slack).min()))
-        dual = min(_least(self.Z_root, move.Z), float((move.lam / point.lam).min()))
-        return 1 / max(-primal, 1e-300), 1 / max(-dual, 1e-300)
+
+def central_path(left: Vector, right: Vector, b: Vector, W: Vector) -> Iterator[PathPoint]:
+    """Points ever nearer to the end of the path; it ends where the arithmetic does. W satisfies all rows."""
+    data, W = _Data(left, right, b), BEGIN * W
+    X = data.off_diagonal(W)
+    X.flat[:: data.size + 1] = ROOM * np.linalg.norm(W, 2)
+    slack = data.times(X) - b
+    lam = 1 / slack
+    point = PathPoint(data, X, slack, lam / (ROOM * np.linalg.norm(data.pulled(lam), 2)))
+    for _ in range(MOST_STEPS):
+        yield point
+        if (system := point.system()) is None:
+            return
+        point = point.next(system)
 
 
 def _schur(point: PathPoint, Z_inverse: Vector) -> Vector:
@@ -202,9 +185,10 @@ def _fits(X: Vector, dX: Vector, s: Vector, ds: Vector) -> float:
     return 0.0
 
 
-def _least(root: Vector, move: Vector) -> float:
-    """The least eigenvalue of a move, seen from the point whose inverse root this is."""
-    return float(dsyevd(root @ move @ root.T, compute_v=0, lower=1)[0][0])
+def _room(root: Vector, move: Vector, shares: Vector) -> float:
+    """How many times a move fits into a cone: of a matrix, from its inverse root, and of a vector, from its shares."""
+    least = float(dsyevd(root @ move @ root.T, compute_v=0, lower=1)[0][0])
+    return 1 / max(-min(least, float(shares.min())), 1e-300)
 
 
 def _symmetric(A: Vector) -> Vector:

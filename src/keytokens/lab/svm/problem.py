@@ -263,12 +263,7 @@ class Differences:
 
 @dataclass(frozen=True, eq=False)
 class Kronecker:
-    """Row j is the product left[j] right[bag[j]]', row by row as one long vector; none is formed unless asked for.
-
-    >>> rows = Kronecker(np.array([[1.0, 2.0]]), np.array([[10.0, 20.0, 30.0]]), np.array([0]))
-    >>> rows.rows(np.array([0])).tolist(), rows.times(np.ones(6)).tolist()
-    ([[10.0, 20.0, 30.0, 20.0, 40.0, 60.0]], [180.0])
-    """
+    """Row j is the product left[j] right[bag[j]]', row by row as one long vector; none is formed unless asked for."""
 
     left: Vector  # (m, d)
     right: Vector  # (n, e)

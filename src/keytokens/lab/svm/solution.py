@@ -96,11 +96,7 @@ EUCLIDEAN, NUCLEAR = Euclidean(), Nuclear()
 
 @dataclass(frozen=True)
 class Rank:
-    """How many singular values are not zero, by two measures; where they differ, the rank is a matter of the measure.
-
-    >>> Rank.of(np.array([2.0, 1.0, 1e-5, 0.0]))
-    Rank(absolute=3, relative=2)
-    """
+    """How many singular values are not zero, by two measures; where they differ, the measure decides."""
 
     absolute: int  # above 1e-7
     relative: int  # above 1e-3 of the largest
