@@ -147,8 +147,7 @@ def joint_path(
     """
     radii = check_path("joint_path", problem, Trained, "Problem.joint", radii, starts, seed)
     check_number("joint_path", "ratio", ratio, 0.0, above=True)
-    if not starts:
-        raise refusal("joint_path", "starts", "be at least 1", starts)
+    check_number("joint_path", "starts", starts, 1, whole=True)
     balls = [(ratio * radius, radius) for radius in radii]
     drawn = draw(problem, starts, seed)
     begin = [_with_head(problem, p) for _, p in drawn]

@@ -34,6 +34,7 @@ FIRST = 6  # rows for each dimension, to begin with where there are many
 LEVELS = (1e-2, 1e-3)  # how soft they are
 _SAMPLE = 4096  # rows of which the mean is taken
 _EPS = float(np.finfo(np.float64).eps)
+_SENTENCE = "solve: no direction separates the selected tokens from the others; `.witness` proves it."
 
 
 def _batch(dim: int) -> int:
@@ -94,10 +95,8 @@ def solve(problem: MarginProblem, *, start: Solution | None = None) -> Solution:
 
 def _solve(search: _Search, first: Index) -> Solution:
     try:
-        if len(first):
-            search.begin(first)
-        else:
-            search.begin_softly()
+        search.begin(first)
+        search.settle()
         while len(violated := search.violated_rows(search.active.p)):
             search.take_in(violated)
             search.settle()
@@ -165,25 +164,22 @@ class _Search:
             bad = bad[np.argpartition(excess[bad], -self.batch)[-self.batch :]]
         return bad
 
-    def begin(self, index: Index) -> None:
-        """Take rows in as if they had been active before; if they are too many for that, take them in."""
-        self.take_in(index)
-        if len(index) <= self.active.rank:
-            self.steps += self.active.begin(index.tolist(), self.working.rows, self.working.b)
-        self.settle()
+    def begin(self, first: Index) -> None:
+        """As if these rows had been active before; without any with those that are active where rows are soft.
 
-    def begin_softly(self) -> None:
-        """With the rows that are active where rows are soft; of few rows the exact method alone is as fast."""
-        self.take_in(self.first_rows())
-        if len(self.problem) > self.batch:
+        Of few rows the exact method alone is as fast.
+        """
+        self.take_in(first if len(first) else self.first_rows())
+        at = np.arange(len(first))
+        if not len(first) and len(self.problem) > self.batch:
             p, wide = softened(self.working.rows, self.working.b, self.active.p, LEVELS)
             if len(bad := self.violated_rows(p)):
                 self.take_in(bad)
                 p, wide = softened(self.working.rows, self.working.b, p, LEVELS[-1:])
             at = np.argsort(-wide, kind="stable")[: min(int((wide > 0).sum()), self.active.rank)]
+        if len(at):
             members = self.working.index[at].tolist()
             self.steps += self.active.begin(members, self.working.rows[at], self.working.b[at])
-        self.settle()
 
     def settle(self) -> None:
         """Make all rows of the working set hold."""
@@ -254,9 +250,6 @@ class _Search:
         """Scaled to lam'b = 1."""
         lam = lam / (lam @ self.problem.b or 1.0)
         return Witness(self.problem, lam, self.tie_multipliers(-self.problem.inequalities.transposed_times(lam)))
-
-
-_SENTENCE = "solve: no direction separates the selected tokens from the others; `.witness` proves it."
 
 
 def _given_rows(problem: MarginProblem, start: Solution | None) -> Index:
