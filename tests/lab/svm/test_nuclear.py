@@ -133,7 +133,7 @@ def test_nothing_to_separate():
 def test_a_path_that_ends_early_is_not_an_answer(monkeypatch):
     monkeypatch.setattr(module, "central_path", lambda *given: iter(list(path(*given))[:3]))
     problem = matrix_problem(np.random.default_rng(2).normal(size=(3, 4, 5)), np.eye(5)[:3], [0, 1, 2])
-    with pytest.raises(NotSolved, match=r"solve_nuclear: the relative gap is .*, above 1e-08"):
+    with pytest.raises(NotSolved, match=r"solve_nuclear: the residual `gap` is .*, above 1e-08; the margin"):
         solve_nuclear(problem)
 
 

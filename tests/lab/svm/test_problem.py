@@ -139,19 +139,22 @@ REFUSED = [
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {}]), "`sets[1]` must hold at least one token; saw 'an empty set'."),
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {0.5}]), "`sets` must hold token indices; saw"),
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {3}]), "`sets[1]` must hold indices below 3, the number of tokens of"),
-    (lambda: MarginProblem.from_vocabulary(E, COUNTS[:, :2], [0, 1]), "`counts` must have 3 columns, one for each row"),
+    (
+        lambda: MarginProblem.from_vocabulary(E, COUNTS[:, :2], [0, 1]),
+        "`counts` must be counts of 3 tokens, one",
+    ),
     (
         lambda: MarginProblem.from_vocabulary(E, -COUNTS, [0, 1]),
-        "from_vocabulary: `counts` must be at least 0 and finite",
+        "from_vocabulary: `counts` must be counts of 3 tokens",
     ),
-    (lambda: MarginProblem.from_vocabulary(E, "x", [0, 1]), "`counts` must be a sparse matrix of counts; saw 'x'."),
+    (lambda: MarginProblem.from_vocabulary(E, "x", [0, 1]), "`counts` must be a matrix of counts; saw 'x'."),
     (
         lambda: MarginProblem.from_vocabulary(E, COUNTS, [0]),
         "`selection` must have one set for each of the 2 documents",
     ),
     (lambda: MarginProblem.from_vocabulary(E, COUNTS, 0), "`selection` must be one set of token indices for each doc"),
     (lambda: MarginProblem.from_vocabulary(E, COUNTS, [{0}, 1]), "`selection` must be one set of token indices for"),
-    (lambda: MarginProblem.from_vocabulary(E, 0 * COUNTS, [0, 1]), "`selection[0]` must name tokens that occur in"),
+    (lambda: MarginProblem.from_vocabulary(E, 0 * COUNTS, [0, 1]), "`counts` must have a token in every row; saw"),
     (lambda: MarginProblem.from_vocabulary(E, COUNTS, [2, 1]), "`selection[0]` must name tokens that occur in docum"),
     (
         lambda: MarginProblem.from_vocabulary(E, COUNTS, [{0, 1}, {0}]),

@@ -17,9 +17,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import idamax
 
-from ...base.checks import Seen, array_of, floats
+from ...base.checks import array_of, floats
 from ...base.errors import refusal
 from ...model.ragged import Bags, Index, Vector, flat_sets
+from ..problems.problem import counts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class MarginProblem:
         """
         owner = "MarginProblem.from_vocabulary"
         points = _matrix(owner, "E", E)
-        high, low, same, tied = _pairs(owner, len(points), _counts(owner, counts, len(points)), selection)
+        high, low, same, tied = _pairs(owner, len(points), counts_of(owner, counts, len(points)), selection)
         return cls(
             Differences(points, high, low),
             np.ones(len(high)),
@@ -161,23 +162,10 @@ def _bounds(owner: str, b: Any, m: int) -> Vector:
     return bounds
 
 
-def _counts(owner: str, counts: Any, V: int) -> sparse.csr_array[Any]:
-    try:
-        matrix = sparse.csr_array(counts)
-    except (TypeError, ValueError):
-        raise refusal(owner, "counts", "be a sparse matrix of counts", counts) from None
-    if matrix.ndim != 2 or matrix.shape[1] != V:
-        raise refusal(owner, "counts", f"have {V} columns, one for each row of `E`", f"shape {matrix.shape}")
-    if matrix.dtype.kind not in "biuf" or not ((matrix.data >= 0) & (matrix.data < np.inf)).all():
-        raise refusal(owner, "counts", "be at least 0 and finite", Seen("a negative entry, inf or nan"))
-    matrix = matrix.copy()
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _pairs(owner: str, V: int, counts: sparse.csr_array[Any], selection: Any) -> tuple[Index, Index, Index, Index]:
+def _pairs(owner: str, V: int, counts: sparse.csr_matrix, selection: Any) -> tuple[Index, Index, Index, Index]:
     """Distinct pairs of tokens: (high, low) of the rows, (same, tied) of the ties. A pair's code: high * V + low."""
+    counts = counts.copy()
+    counts.sum_duplicates()
     n = counts.shape[0]
     single = isinstance(selection, Iterable) and all(isinstance(token, (int, np.integer)) for token in selection)
     sets = [[token] for token in selection] if single else selection

@@ -19,6 +19,10 @@ from ..problems.geometry import conjugate, dual, misalignment, norm
 from .problem import Kronecker, MarginProblem, factors
 
 CERTIFIED = 1e-8  # no answer with a larger residual is given out
+THIN = (
+    "; the margin is too thin for double precision. Scale or centre the keys, or drop inputs that are almost "
+    "contradictory."
+)
 TIGHT = 1e-6  # a row is tight when it exceeds its bound by less
 ABSOLUTE, RELATIVE = 1e-7, 1e-3  # singular values below are zero: as they are, or beside the largest
 

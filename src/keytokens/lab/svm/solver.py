@@ -23,7 +23,7 @@ from ...model.ragged import Index, Vector
 from .active import ActiveSet, Contradiction, polished
 from .problem import MarginProblem, Rows, check_problem
 from .soft import softened
-from .solution import CERTIFIED, NotSolved, Solution, Witness, certified
+from .solution import CERTIFIED, THIN, NotSolved, Solution, Witness, certified
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -112,8 +112,7 @@ def _solve(search: _Search, first: Index) -> Solution:
     # where the margin is below 1e-9 of the rows' size the multipliers themselves are a Farkas vector: A'lam = p
     if not solution.is_optimal(CERTIFIED) and (thin := search.witness(solution.lam)).is_proof(FARKAS):
         raise NotSeparable(_SENTENCE, thin)
-    because = "; the margin is too thin for double precision. Scale or centre the keys, or drop inputs that are almost "
-    return certified("solve", solution, because + "contradictory.")
+    return certified("solve", solution, THIN)
 
 
 def solved(solver: Callable[Given, Found], *given: Given.args, **options: Given.kwargs) -> Found | None:
