@@ -38,11 +38,7 @@ GROWTH, LEAST_GROWTH = 7.0, 1.3  # from ball to ball; and where a step is not di
 
 
 class BelowLimit(Exception):
-    """A point where L < L*: what was taken for the infimum is none."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        super().__init__("the loss is below its supposed infimum")
-        self.blocks = blocks
+    """Blocks where L < L*: what was taken for the infimum is none."""
 
 
 def norm(x: Vector) -> float:

@@ -206,8 +206,9 @@ def set_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: i
     try:
         found = [PathPoint.of(one, Proof.STARTS) for one in minima(problem, balls, draw(problem, starts, seed), hints)]
     except BelowLimit as below:
-        gap = problem.gap(problem.read(below.blocks))
-        seen = f"log(L* - L) = {gap.log:.6g} at p = {below.blocks[0].round(6).tolist()}"
+        (blocks,) = below.args
+        gap = problem.gap(problem.read(blocks))
+        seen = f"log(L* - L) = {gap.log:.6g} at p = {blocks[0].round(6).tolist()}"
         rule = "have optimal sets: no attention may be better than all of it on the sets"
         raise refusal("set_path", "problem", rule, seen, "give other sets") from None
     return [_point(problem, one, target, bounds) for one in found]
