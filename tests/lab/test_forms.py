@@ -51,7 +51,6 @@ from keytokens.lab.svm import (
     solve_lq,
     solve_matrix,
     solve_nuclear,
-    solve_relaxed,
     solve_set_valued,
     tied_matrix_problem,
 )
@@ -101,7 +100,6 @@ WITH_BAGS = {
     "MarginProblem.from_selection": lambda K: solve(MarginProblem.from_selection(K, [0, 0])).p,
     "MarginProblem.from_sets": lambda K: solve(MarginProblem.from_sets(K, [{0}, [0]])).p,
     "relaxed_problem": lambda K: solve(relaxed_problem(K, [0, 0], [0])).p,
-    "solve_relaxed": lambda K: [one.p for one in solve_relaxed(K, [0, 0], [0], [1.0, 0.5])],
     "solve_set_valued": lambda K: solve_set_valued(K, [{0}, {0, 1}]).p,
     "matrix_problem": lambda X: solve_matrix(matrix_problem(X, QUERIES.tolist(), [0, 0])).p,
     "tied_matrix_problem": lambda X: solve_matrix(tied_matrix_problem(X, QUERIES, [{0}, {0}])).p,
@@ -247,7 +245,6 @@ SELECTING = {
     "in_general_position": lambda s: in_general_position(EVEN, s),
     "MarginProblem.from_selection": lambda s: MarginProblem.from_selection(EVEN, s),
     "relaxed_problem": lambda s: relaxed_problem(EVEN, s, [0]),
-    "solve_relaxed": lambda s: solve_relaxed(EVEN, s, [0], [1.0]),
     "matrix_problem": lambda s: matrix_problem(EVEN, QUERIES, s),
 }
 BAD_SELECTIONS = [None, [0], [0, 3], [-1, 0], [0.0, 0.0], [True, False], ["0", "0"], [[0], [0, 1]], 0, {0, 1}]
@@ -341,7 +338,6 @@ REFUSED = [
     ("tight_smoothness: `M1`", lambda: tight_smoothness(EVEN, EVEN_SCORES, M1=np.nan)),
     *(("separating_witness: `v`", lambda v=v: separating_witness(EVEN, np.eye(2), v)) for v in BAD_POINTS),
     ("separating_witness: `W`", lambda: separating_witness(EVEN, np.full((2, 2), np.nan), P)),
-    ("MarginProblem.from_selection: `rel", lambda: MarginProblem.from_selection(EVEN, [0, 0], [[1], [0, 1]])),
     ("MarginProblem.from_rows: `A`", lambda: MarginProblem.from_rows([["1"]])),
     ("MarginProblem.from_rows: `b`", lambda: MarginProblem.from_rows([[1.0]], "x")),
     ("MarginProblem.from_rows: `b`", lambda: MarginProblem.from_rows([[1.0]], np.nan)),
@@ -360,8 +356,6 @@ REFUSED = [
     ("label_svm: `labels`", lambda: label_svm([[1.0], [2.0]], [[1], [1, 2]])),
     ("relaxed_problem: `support`", lambda: relaxed_problem(EVEN, [0, 0], [[0], [0, 1]])),
     ("relaxed_problem: `selection[1]`", lambda: relaxed_problem(EVEN, [0, 7], [0])),
-    ("solve_relaxed: `bounds`", lambda: solve_relaxed(EVEN, [0, 0], [0], "x")),
-    ("solve_relaxed: `bounds`", lambda: solve_relaxed(EVEN, [0, 0], [0], [[1], [1, 2]])),
     ("solve_set_valued: `limit`", lambda: solve_set_valued(EVEN, [{0}, {0}], limit="x")),
     ("matrix_problem: `queries`", lambda: matrix_problem(EVEN, [[1.0], [np.nan]], [0, 0])),
     ("matrix_problem: `queries`", lambda: matrix_problem(EVEN, [["1"], ["2"]], [0, 0])),
@@ -453,7 +447,7 @@ def test_other_arguments(start, call):
 RESULTS: dict[ModuleType, set[str]] = {
     selection: {"Cone", "DirectionalNeighbours", "LocalOptimum"},
     svm: {"NotSeparable", "NotSolved", "Solution", "Witness"},
-    paths: {"Falls", "PathPoint", "Proof", "SetPath", "SetPoint"},
+    paths: {"Falls", "PathPoint", "Proof", "SetPoint"},
     descent: {"Outcome", "Status"},
 }
 

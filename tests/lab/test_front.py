@@ -145,7 +145,7 @@ def test_paths_in_balls():
     X = [[[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]]
     assert len(lab.Problem(X, [1, -1], trains="vp").path([5.0], ratio=0.5, starts=2)[0].blocks) == 2
     under = lab.Problem([[[1.0], [0.0]]], [1], head=lab.Tanh(np.ones(1)))
-    assert under.path([10.0], starts=1).points[0].distance == 0
+    assert under.path([10.0], starts=1)[0].distance == 0
     assert under.svm().p.tolist() == [1.0]
 
 

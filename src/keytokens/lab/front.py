@@ -199,7 +199,7 @@ class Problem:
     def path(self, radii: Sequence[float], *, ratio: float = 1.0, starts: int = 12, seed: int = 0) -> Any:
         """The best parameters within balls |p| <= R; jointly |v| <= ratio R for "vp".
 
-        A list of points, each with what is proved of it; under a head a `SetPath`.
+        A list of points, each with what is proved of it.
         """
         if self.trains == "vp":
             return joint_path(self.inner, radii, ratio, starts, seed)

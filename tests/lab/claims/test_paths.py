@@ -140,7 +140,7 @@ def test_the_set_path_says_the_same():
     keys, scores = Bags.of(rng.normal(size=(2, 3, 4))), np.array([1.0, 0.2, -0.3, 0.1, 1.0, 0.4])
     plain = Problem.of(keys, scores)
     with_head = Problem.with_sets([1, 1], keys.with_rows(scores[:, None]), Linear(np.ones(1)), keys, None, Logistic())
-    (point,) = set_path(with_head, [50.0], starts=2).points
+    (point,) = set_path(with_head, [50.0], starts=2)
     (other,) = regularisation_path(plain, [50.0], starts=2)
     assert point.log_gap == pytest.approx(other.log_gap, abs=1e-6)
     log_least = math.log(min(0.6, 0.8)) + float(plain.loss.log_abs_slope(np.array(1.0))) - math.log(2)

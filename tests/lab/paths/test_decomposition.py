@@ -107,7 +107,7 @@ def test_equal_constants_still_give_a_negative_rho():
 
 SLOPE = Given(lambda z: z[:, 0], lambda z: np.ones_like(z))
 REFUSED = [
-    (lambda: Decomposition(np.array([1.0, 0.0]), 0.0, 0.5), "`nu` must be finite numbers above 0, one a bag; saw"),
+    (lambda: Decomposition(np.array([1.0, 0.0]), 0.0, 0.5), "`nu` must be numbers above 0, one a bag; saw"),
     (lambda: Decomposition(np.ones(1), -1.0, 0.5), "`C` must be a finite number of at least 0; saw -1.0."),
     (lambda: Decomposition(np.ones(1), 1.0, 0.0), "`eps` must be a finite number above 0; saw 0.0."),
     (lambda: Decomposition(np.ones(1), 1.0, 0.5).rho(0.0, Logistic()), "`delta` must be a finite number above 0"),

@@ -79,13 +79,13 @@ def angle(point):
 
 @pytest.mark.parametrize("radii", [[], [0.0, 1.0], [2.0, 1.0], [1.0, math.inf]])
 def test_wrong_radii(radii):
-    with pytest.raises(InputError, match="regularisation_path: `radii` must be increasing positive numbers"):
+    with pytest.raises(InputError, match="regularisation_path: `radii` must "):
         regularisation_path(random_problem(0), radii)
 
 
 def test_wrong_ratio():
     bags = Bags.of(VALUES)
-    with pytest.raises(InputError, match=r"joint_path: `ratio` must be a number above 0; saw 0\."):
+    with pytest.raises(InputError, match=r"joint_path: `ratio` must be a finite number above 0; saw 0"):
         joint_path(Problem.joint(np.array(LABELS), bags, bags), [1.0], ratio=0)
 
 

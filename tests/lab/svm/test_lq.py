@@ -129,8 +129,8 @@ def test_many_rows_are_taken_in_as_they_are_needed(monkeypatch):
     A = np.random.default_rng(0).normal([3, 3, 0, 0, 0], size=(400, 5))
     whole = solve_lq(MarginProblem.from_rows(A), 1.5)
     begun = []
-    honest = lq_module._Newton.begin
-    monkeypatch.setattr(lq_module._Newton, "begin", lambda *data: begun.append(data[1]) or honest(*data))
+    honest = lq_module._Newton
+    monkeypatch.setattr(lq_module, "_Newton", lambda *data: begun.append(data[1]) or honest(*data))
     monkeypatch.setattr(lq_module, "_BATCH", 1)
     few = solve_lq(MarginProblem.from_rows(A), 1.5)
     check_minimiser(few, A, np.ones(400), np.zeros((0, 5)), 1.5)

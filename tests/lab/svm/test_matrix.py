@@ -50,7 +50,7 @@ def test_rows_are_outer_products(seed):
     p, lam, every = rng.normal(size=A.shape[1]), rng.normal(size=len(A)), np.arange(len(A))
     assert_allclose(problem.rows(every), A, atol=1e-15)
     assert_allclose(problem.times(p), A @ p, atol=1e-12)
-    assert_allclose(problem.transposed_times(lam), lam @ A, atol=1e-12)
+    assert_allclose(problem.inequalities.transposed_times(lam), lam @ A, atol=1e-12)
     assert_allclose(problem.inequalities.gram(), A @ A.T, atol=1e-12)
     assert np.abs(A).max() <= problem.inequalities.largest() * (1 + 1e-12)
     assert [(i, t) for i, t in problem.names] == [

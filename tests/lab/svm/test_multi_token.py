@@ -111,5 +111,5 @@ def test_all_tokens_kept_is_a_finite_matter():
     W = np.array([[9.0]])
     assert found.length(W) == 0
     assert_allclose(found.prediction(W), found.finite)
-    with pytest.raises(ValueError, match=r"MultiToken: `W` must be a matrix of shape \(1, 1\)"):
+    with pytest.raises(ValueError, match=r"MultiToken: `W` must be a matrix of numbers, 1 by 1"):
         found.length(np.ones((3, 3)))

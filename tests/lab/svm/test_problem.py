@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from keytokens.lab.svm import MarginProblem, NotSeparable, solve
+from keytokens.lab.svm import MarginProblem, NotSeparable, relaxed_problem, solve
 from keytokens.model.ragged import Bags
 
 
@@ -29,7 +29,7 @@ def test_rows_of_a_selection(seed, sizes, d):
         for t in range(sizes[i])
         if t != s
     ]
-    problem = MarginProblem.from_selection(keys, selection, relaxed)
+    problem = relaxed_problem(keys, selection, np.flatnonzero(~relaxed))
     assert len(problem) == len(expected)
     assert_array_equal(all_rows(problem), np.array([row for row, _, _ in expected]).reshape(-1, d))
     assert_array_equal(problem.b, [b for _, b, _ in expected])
@@ -63,7 +63,7 @@ def test_vocabulary_is_the_same_problem_as_its_documents(seed, n, V, single):
     assert len({tuple(name) for name in problem.names}) == len(problem) <= len(A)
     p, lam = rng.normal(size=V + 2), rng.random(len(problem))
     assert_allclose(problem.times(p), all_rows(problem) @ p, atol=1e-12)
-    assert_allclose(problem.transposed_times(lam), lam @ all_rows(problem), atol=1e-12)
+    assert_allclose(problem.inequalities.transposed_times(lam), lam @ all_rows(problem), atol=1e-12)
     try:
         written_out = solve(MarginProblem.from_rows(A, 1.0, C))
     except NotSeparable:
@@ -112,10 +112,17 @@ NAN = np.where(np.arange(12).reshape(2, 3, 2) == 9, np.nan, 1.0)
 COUNTS = sparse.csr_matrix([[1, 1, 0], [0, 1, 1]])
 E = np.eye(3)
 REFUSED = [
-    (lambda: MarginProblem.from_rows([1.0, 2.0]), "from_rows: `A` must be a matrix with at least one column; saw"),
-    (lambda: MarginProblem.from_rows([["x"]]), "from_rows: `A` must be a matrix of numbers; saw [['x']]."),
-    (lambda: MarginProblem.from_rows([[1.0, np.inf]]), "from_rows: `A[0, 1]` must be finite; saw inf."),
-    (lambda: MarginProblem.from_rows([[1e200]]), "`A` must have entries up to 1e+150; saw 1e+200. Scale"),
+    (lambda: MarginProblem.from_rows([1.0, 2.0]), "from_rows: `A` must be a matrix of numbers, any number by any"),
+    (lambda: MarginProblem.from_rows([[]]), "from_rows: `A` must have at least one column; saw 'shape (1, 0)'."),
+    (
+        lambda: MarginProblem.from_rows([["x"]]),
+        "from_rows: `A` must be a matrix of numbers, any number by any number; saw",
+    ),
+    (
+        lambda: MarginProblem.from_rows([[1.0, np.inf]]),
+        "from_rows: `A` must have finite entries up to 1e+150; saw [[1.0, inf]].",
+    ),
+    (lambda: MarginProblem.from_rows([[1e200]]), "`A` must have finite entries up to 1e+150; saw [[1e+200]]."),
     (lambda: MarginProblem.from_rows(E, [1.0, 1.0]), "`b` must be a number or one number for each of the 3 rows"),
     (lambda: MarginProblem.from_rows(E, -1.0), "`b` must be finite and at least 0: 1, or 0 for a relaxed row; saw -1"),
     (lambda: MarginProblem.from_rows(E, np.nan), "`b` must be finite and at least 0"),
@@ -127,26 +134,27 @@ REFUSED = [
     ),
     (lambda: MarginProblem.from_selection(KEYS, [0, -1]), "`selection[1]` must be an index below 3"),
     (lambda: MarginProblem.from_selection(NAN, [0, 0]), "from_selection: `keys[1][1, 1]` must be finite; saw nan."),
-    (lambda: MarginProblem.from_selection(KEYS, [0, 0], [True]), "`relaxed` must be one boolean for each of the 2"),
-    (lambda: MarginProblem.from_selection(KEYS, [0, 0], [1, 0]), "`relaxed` must be one boolean for each of the 2"),
     (lambda: MarginProblem.from_sets(KEYS, [{0}]), "from_sets: `sets` must have one set for each of the 2 bags"),
     (lambda: MarginProblem.from_sets(KEYS, [0, 1]), "`sets` must be one set of token indices for each bag; saw [0, 1]"),
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {}]), "`sets[1]` must hold at least one token; saw 'an empty set'."),
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {0.5}]), "`sets` must hold token indices; saw"),
     (lambda: MarginProblem.from_sets(KEYS, [{0}, {3}]), "`sets[1]` must hold indices below 3, the number of tokens of"),
-    (lambda: MarginProblem.from_vocabulary(E, COUNTS[:, :2], [0, 1]), "`counts` must have 3 columns, one for each row"),
+    (
+        lambda: MarginProblem.from_vocabulary(E, COUNTS[:, :2], [0, 1]),
+        "`counts` must be counts of 3 tokens, one",
+    ),
     (
         lambda: MarginProblem.from_vocabulary(E, -COUNTS, [0, 1]),
-        "from_vocabulary: `counts` must be at least 0 and finite",
+        "from_vocabulary: `counts` must be counts of 3 tokens",
     ),
-    (lambda: MarginProblem.from_vocabulary(E, "x", [0, 1]), "`counts` must be a sparse matrix of counts; saw 'x'."),
+    (lambda: MarginProblem.from_vocabulary(E, "x", [0, 1]), "`counts` must be a matrix of counts; saw 'x'."),
     (
         lambda: MarginProblem.from_vocabulary(E, COUNTS, [0]),
         "`selection` must have one set for each of the 2 documents",
     ),
     (lambda: MarginProblem.from_vocabulary(E, COUNTS, 0), "`selection` must be one set of token indices for each doc"),
     (lambda: MarginProblem.from_vocabulary(E, COUNTS, [{0}, 1]), "`selection` must be one set of token indices for"),
-    (lambda: MarginProblem.from_vocabulary(E, 0 * COUNTS, [0, 1]), "`selection[0]` must name tokens that occur in"),
+    (lambda: MarginProblem.from_vocabulary(E, 0 * COUNTS, [0, 1]), "`counts` must have a token in every row; saw"),
     (lambda: MarginProblem.from_vocabulary(E, COUNTS, [2, 1]), "`selection[0]` must name tokens that occur in docum"),
     (
         lambda: MarginProblem.from_vocabulary(E, COUNTS, [{0, 1}, {0}]),

@@ -14,7 +14,6 @@ from keytokens.lab.svm import (
     label_svm,
     relaxed_problem,
     solve,
-    solve_relaxed,
     solve_set_valued,
 )
 
@@ -60,31 +59,6 @@ def test_labels_then_relaxed_rows(keys, support, answer):
     relaxed = solve(relaxed_problem(keys, [1, 1, 1], v.support))
     assert_allclose(relaxed.p, answer, atol=1e-14)
     assert relaxed.is_optimal(1e-14)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_bounds_between_the_relaxed_and_the_full_problem(seed):
-    """The ends are the two problems; |p|^2 is convex and grows with the bound; no start changes an answer."""
-    rng = np.random.default_rng(seed)
-    keys, selection, support = rng.normal(size=(8, 4, 20)), rng.integers(0, 4, 8), [0, 2, 5]
-    bounds = np.linspace(1, 0, 21)
-    path = solve_relaxed(keys, selection, support, bounds)
-    assert_allclose(path[0].p, solve(MarginProblem.from_selection(keys, selection)).p, atol=1e-12)
-    assert_allclose(path[-1].p, solve(relaxed_problem(keys, selection, support)).p, atol=1e-12)
-    for bound, solution in zip(bounds, path, strict=True):
-        rows = solution.problem.rows(np.arange(len(solution.problem)))
-        asked = [1.0 if i in support else bound for i, _ in solution.problem.names]
-        assert_allclose(solve(MarginProblem.from_rows(rows, asked)).p, solution.p, atol=1e-12)
-    squares = np.array([solution.norm**2 for solution in path])
-    assert (np.diff(squares) <= 1e-12).all()
-    assert (np.diff(squares, 2) >= -1e-12).all()
-    assert sum(solution.steps for solution in path[1:]) < path[0].steps  # 20 problems for less than the first
-
-
-@pytest.mark.parametrize("bounds", [[-0.1], [np.nan], 0.5, [[1.0]]])
-def test_bounds_are_checked(bounds):
-    with pytest.raises(ValueError, match="solve_relaxed: `bounds` must be finite numbers of at least 0; saw"):
-        solve_relaxed(JOINT, [1, 1, 1], [0], bounds)
 
 
 def test_a_set_is_not_convex():

@@ -22,7 +22,7 @@ from ..problems.problem import Problem
 from ..problems.reading import Blocks
 from .steps import Point, blocks_of, check_problem
 
-FINE = 1e-9  # the tolerance of a second try
+FINE, SECOND = 1e-9, 8  # a second try: its tolerance, and its evaluations beside those of the first
 APART, NEAR = 1e-7, 1e-3  # beside 1 + |theta|: points whose gradients are compared; a step that is short
 
 
@@ -51,9 +51,8 @@ class Flow:
 
     def __post_init__(self) -> None:
         check_problem("Flow", self.problem)
-        check_number("Flow", "norm", self.norm, 0.0, above=True)
-        check_number("Flow", "growth", self.growth, 0.0, above=True)
-        check_number("Flow", "tolerance", self.tolerance, 0.0, above=True)
+        for name in ("norm", "growth", "tolerance"):
+            check_number("Flow", name, getattr(self, name), 0.0, above=True)
         check_number("Flow", "most_evaluations", self.most_evaluations, 1, whole=True)
 
     def init(self, start: Vector | Sequence[Vector]) -> FlowState:
@@ -74,43 +73,41 @@ class Flow:
 
         LSODA may begin a stiff piece with explicit steps and never get out.
         """
-        end, _ = self._piece(state, "BDF", self.tolerance)
+        end = self._piece(state, "BDF", self.tolerance, self.most_evaluations)
         if end.stuck and not self._at_minimum(end):
             again = replace(state, evaluations=end.evaluations)
-            finer, arrived = self._piece(again, "Radau", min(self.tolerance, FINE))
-            if arrived or self._at_minimum(finer):
+            finer = self._piece(again, "Radau", min(self.tolerance, FINE), SECOND * self.most_evaluations)
+            if not finer.stuck or self._at_minimum(finer):
                 end = finer
         return end
 
-    def _piece(self, state: FlowState, method: Literal["BDF", "Radau"], tolerance: float) -> tuple[FlowState, bool]:
-        path = _Path.of(self.problem, state.blocks, self.most_evaluations)
+    def _piece(self, state: FlowState, method: Literal["BDF", "Radau"], tolerance: float, most: int) -> FlowState:
+        path = _Path(self.problem, state.blocks, most)
         scale = 1 + _size(state.blocks)
 
         def arrived(s: float, z: Vector) -> float:
-            return float(_size(path.blocks(z)) - self.norm)
+            return _size(path.blocks(z)) - self.norm
 
         arrived.terminal = True  # type: ignore[attr-defined]
         arrived.direction = 1  # type: ignore[attr-defined]
         span, start = (0.0, self.growth * scale), np.zeros(path.size)
-        z, arc, found = path.last, 0.0, False
+        end, arc = None, 0.0
         with suppress(_Stuck):
             solution = solve_ivp(
                 path.field, span, start, method=method, rtol=tolerance, atol=tolerance * scale, events=arrived
             )
-            found = solution.success
-            z, arc = solution.y[:, -1], float(solution.t[-1])
-        if not found:
-            z, arc = path.last, 0.0
+            if solution.success:
+                end, arc = solution.y[:, -1], float(solution.t[-1])
+        blocks = path.blocks(path.last if end is None else end)
         evaluations = state.evaluations + path.evaluations
-        blocks = path.blocks(z)
-        return FlowState(self.problem, blocks, state.t + 1, state.arc + arc, evaluations, not found), found
+        return FlowState(self.problem, blocks, state.t + 1, state.arc + arc, evaluations, end is None)
 
     def _at_minimum(self, state: FlowState) -> bool:
         """Whether Newton's step is short, so that a minimum is near.
 
         A gradient that turns around is no proof: it does so across every valley along which a path goes on for ever.
         """
-        path, size = _Path.of(self.problem, state.blocks, 10 * self.most_evaluations), 1 + _size(state.blocks)
+        path, size = _Path(self.problem, state.blocks), 1 + _size(state.blocks)
         here, top = path.pull(np.zeros(path.size))
         if top == -np.inf:
             return True
@@ -130,9 +127,7 @@ def flow(
 ) -> Outcome[FlowState]:
     """Follow the gradient flow from `start` until the parameters have the given norm.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> from keytokens.lab.problems.problem import Problem
-    >>> keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]])
+    >>> keys = [[[1.0, 0.0], [0.0, 0.0]], [[-2.0, 1.0], [0.0, 0.0]]]
     >>> outcome = flow(Problem.of(keys, np.array([1.0, 0.0, 1.0, 0.0])), np.zeros(2), 1e6)
     >>> p = outcome.state.p
     >>> bool(p @ [1.0, 3.0] / np.sqrt(10) / np.linalg.norm(p) > 1 - 1e-9)
@@ -145,26 +140,14 @@ def _size(blocks: Blocks) -> float:
     return float(np.sqrt(sum(np.vdot(block, block) for block in blocks)))
 
 
-@dataclass
 class _Path:
     """One piece in coordinates z of the space that holds every gradient: theta = start + basis'z."""
 
-    problem: Problem
-    start: Blocks
-    basis: Vector | None
-    most_evaluations: int
-    last: Vector
-    evaluations: int = 0
-
-    @classmethod
-    def of(cls, problem: Problem, start: Blocks, most_evaluations: int) -> _Path:
-        basis = problem.span
-        size = sum(block.size for block in start) if basis is None else len(basis)
-        return cls(problem, start, basis, most_evaluations, np.zeros(size))
-
-    @property
-    def size(self) -> int:
-        return len(self.last)
+    def __init__(self, problem: Problem, start: Blocks, most_evaluations: int = 0) -> None:
+        self.problem, self.start, self.basis = problem, start, problem.span
+        self.size = sum(block.size for block in start) if self.basis is None else len(self.basis)
+        self.last = np.zeros(self.size)
+        self.evaluations, self.most_evaluations = 0, most_evaluations
 
     def blocks(self, z: Vector) -> Blocks:
         flat = z if self.basis is None else z @ self.basis

@@ -1,14 +1,13 @@
 """Regularisation paths: the best p within each ball, where they should end, and how much of that is proved."""
 
 from .balls import PathPoint, Proof, joint_path, regularisation_path
-from .sets import Decomposition, Falls, SetPath, SetPoint, decomposition, falls, set_path
+from .sets import Decomposition, Falls, SetPoint, decomposition, falls, set_path
 
 __all__ = [
     "Decomposition",
     "Falls",
     "PathPoint",
     "Proof",
-    "SetPath",
     "SetPoint",
     "decomposition",
     "falls",

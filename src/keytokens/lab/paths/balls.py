@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from ...base.checks import check_number, floats
+from ...base.checks import array_of, check_number
 from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
@@ -30,9 +30,8 @@ from .minima import STATIONARY, Place, inside, lowered, minima, newton
 def check_path(owner: str, problem: Any, rule: type, maker: str, radii: Any, starts: Any, seed: Any) -> list[float]:
     """The radii, if all that a path is given is in order."""
     check_rule(owner, problem, rule, maker)
-    given = floats(radii)
-    good = given is not None and given.ndim == 1 and len(given) > 0 and np.isfinite(given).all()
-    if given is None or not good or given[0] <= 0 or (np.diff(given) <= 0).any():
+    given = array_of(owner, "radii", radii, (-1,))
+    if not len(given) or (np.diff(given, prepend=0.0) <= 0).any():
         raise refusal(owner, "radii", "be increasing positive numbers", radii, "sort them first")
     check_number(owner, "starts", starts, 0, whole=True)
     check_number(owner, "seed", seed, 0, whole=True)
@@ -60,8 +59,7 @@ class Proof(Enum):
 class PathPoint:
     """The best parameters found within one ball.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> problem = Problem.of(Bags.of([[[1.0], [0.0]]]), np.array([1.0, 0.0]))
+    >>> problem = Problem.of([[[1.0], [0.0]]], np.array([1.0, 0.0]))
     >>> (point,) = regularisation_path(problem, [5.0])
     >>> point.p.round(9).tolist(), point.proof.name, point.converged
     ([5.0], 'CLOSED', True)
@@ -98,8 +96,7 @@ class PathPoint:
 def regularisation_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> list[PathPoint]:
     """The best p within each ball, for keys and scores that are fixed; the radii must increase.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> problem = Problem.of(Bags.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.9, 0.9]))
+    >>> problem = Problem.of([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], np.array([1.0, 0.9, 0.9]))
     >>> path = regularisation_path(problem, [1.0, 100.0])
     >>> [bool(abs(np.linalg.norm(point.p) - point.radius) < 1e-6) for point in path]
     [True, True]
@@ -142,19 +139,15 @@ def joint_path(
 ) -> list[PathPoint]:
     """The best (v, p) with |p| <= R and |v| <= ratio R. The limit of p's direction depends on the ratio: say which.
 
-    >>> from keytokens.model.ragged import Bags
-    >>> X = Bags.of([[[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]])
+    >>> X = [[[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]]
     >>> (point,) = joint_path(Problem.joint([1, -1], X, X), [20.0], ratio=1.0, starts=2)
     >>> v, p = point.blocks
     >>> round(float(np.linalg.norm(p)), 6), point.proof.name
     (20.0, 'STARTS')
     """
     radii = check_path("joint_path", problem, Trained, "Problem.joint", radii, starts, seed)
-    given = floats(ratio)
-    if given is None or given.shape or not 0 < given < np.inf:
-        raise refusal("joint_path", "ratio", "be a number above 0", ratio)
-    if not starts:
-        raise refusal("joint_path", "starts", "be at least 1", starts)
+    check_number("joint_path", "ratio", ratio, 0.0, above=True)
+    check_number("joint_path", "starts", starts, 1, whole=True)
     balls = [(ratio * radius, radius) for radius in radii]
     drawn = draw(problem, starts, seed)
     begin = [_with_head(problem, p) for _, p in drawn]
@@ -193,7 +186,8 @@ def _scan(problem: Problem, radius: float, start: Vector) -> Vector | None:
     def value(angle: float) -> float:
         return Place(problem, (radius,), (radius * np.array([math.cos(angle), math.sin(angle)]),)).value
 
-    lowest, at = value(math.atan2(start[1], start[0])), math.atan2(start[1], start[0])
+    at = math.atan2(start[1], start[0])
+    lowest = value(at)
     width = math.pi / 16
     heap = [(value(a) - lipschitz * width, a, width) for a in np.arange(-15, 17, 2) * width]
     heapq.heapify(heap)

@@ -38,11 +38,7 @@ GROWTH, LEAST_GROWTH = 7.0, 1.3  # from ball to ball; and where a step is not di
 
 
 class BelowLimit(Exception):
-    """A point where L < L*: what was taken for the infimum is none."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        super().__init__("the loss is below its supposed infimum")
-        self.blocks = blocks
+    """Blocks where L < L*: what was taken for the infimum is none."""
 
 
 def norm(x: Vector) -> float:
@@ -179,30 +175,22 @@ def newton(at: Place, aim: float = AIM) -> Place:
     aim = max(aim, 4 * EPS * max(reaches(at.problem, at.radii)))  # what the rounding of the logits leaves
     highest = _no_higher(at.value)
     while at.residual > aim:
-        nearer = _Chart.at(at).solved(aim, highest)
+        nearer = _Chart(at).solved(aim, highest)
         if nearer is at:
             break
         at = nearer
     return at
 
 
-@dataclass(frozen=True, eq=False)
 class _Chart:
     """Coordinates z about a place: on a sphere along its tangents, inside a ball all of them; in units of the radii."""
 
-    centre: Place
-    frames: tuple[Vector, ...]  # orthonormal rows
-    steps: Vector  # for differences
-
-    @classmethod
-    def at(cls, centre: Place) -> _Chart:
-        blocks, radii = centre.blocks, centre.radii
-        frames = tuple(
-            np.eye(len(block)) if inside(block, r) else np.linalg.svd(block[None])[2][1:]
-            for r, block in zip(radii, blocks, strict=True)
-        )
-        sizes = [STEP / (far or 1.0) for far in reaches(centre.problem, radii)]
-        return cls(centre, frames, np.repeat(sizes, [len(frame) for frame in frames]))
+    def __init__(self, centre: Place) -> None:
+        self.centre = centre
+        blocks = zip(centre.radii, centre.blocks, strict=True)
+        self.frames = [np.eye(len(x)) if inside(x, r) else np.linalg.svd(x[None])[2][1:] for r, x in blocks]
+        sizes = [STEP / (far or 1.0) for far in reaches(centre.problem, centre.radii)]
+        self.steps = np.repeat(sizes, [len(frame) for frame in self.frames])  # for differences
 
     def place(self, z: Vector) -> Place:
         at, moved = self.centre, []
@@ -227,8 +215,8 @@ class _Chart:
         """As near as one Jacobian leads, that Broyden's rule brings up to date at each step."""
         at, z, here = self.centre, np.zeros(len(self.steps)), self.sideways(self.centre)
         jacobian = self.jacobian(here)
-        halvings = MOST_HALVINGS if len(z) else 0
-        while at.residual > aim:
+        halvings = MOST_HALVINGS
+        while len(z) and at.residual > aim:  # of one number on its sphere nothing can move
             full = np.linalg.lstsq(jacobian, -here, rcond=None)[0]
             moves = (full / 2**k for k in range(halvings))
             trials = ((move, self.place(z + move)) for move in moves)

@@ -23,11 +23,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ...base.checks import check_number, floats
+from ...base.checks import array_of, check_number
 from ...base.errors import refusal
 from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
@@ -49,7 +48,6 @@ class Falls:
     """least_i q_i <= nu_i - f_i <= most_i q_i for every attention; only bags with a token outside their set.
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> found = falls(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]))
     >>> found.nu.round(6).tolist()
     [0.761594]
@@ -84,9 +82,9 @@ class Decomposition:
     eps: float
 
     def __post_init__(self) -> None:
-        nu = floats(self.nu)
-        if nu is None or nu.ndim != 1 or not len(nu) or not (np.isfinite(nu) & (nu > 0)).all():
-            raise refusal("Decomposition", "nu", "be finite numbers above 0, one a bag", self.nu)
+        nu = array_of("Decomposition", "nu", self.nu, (-1,))
+        if not len(nu) or (nu <= 0).any():
+            raise refusal("Decomposition", "nu", "be numbers above 0, one a bag", self.nu)
         check_number("Decomposition", "C", self.C, 0.0)
         check_number("Decomposition", "eps", self.eps, 0.0, above=True)
         object.__setattr__(self, "nu", nu)
@@ -112,20 +110,15 @@ class Decomposition:
         return -2 * (1 + 1 / delta) * max(high - low, 1e-300)  # below 0 also where both constants are one
 
 
-def _check_problem(owner: str, problem: Any) -> None:
-    check_rule(owner, problem, Sets, "Problem.with_sets")
-
-
 def falls(problem: Problem) -> Falls | None:
     """The bounds that the head knows; None where it knows none, or where the limit itself is not proved.
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> found = falls(Problem.with_sets([1], [[[1.0], [1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [-1.0], [0.0]]]))
     >>> bool((found.least <= found.most).all())
     True
     """
-    _check_problem("falls", problem)
+    check_rule("falls", problem, Sets, "Problem.with_sets")
     if problem.limit is not Limit.EXACT:
         return None
     found, nu = [], []
@@ -150,13 +143,12 @@ def decomposition(problem: Problem) -> Decomposition:
     linear head whose sets tie at the top these are the lowest score, its sign turned, and 1 - (second best)/(best).
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> values, keys = [[[1.0], [1.0], [0.0]]], [[[1.0], [-1.0], [0.0]]]
     >>> found = decomposition(Problem.with_sets([1], values, Tanh(np.ones(1)), keys))
     >>> found.nu.round(6).tolist(), bool(found.eps > 0)
     ([0.761594], True)
     """
-    _check_problem("decomposition", problem)
+    check_rule("decomposition", problem, Sets, "Problem.with_sets")
     known = falls(problem)
     if known is None:
         seen = f"head {problem.head.name!r}, limit {problem.limit.name}"
@@ -173,10 +165,9 @@ class SetPoint(PathPoint):
     """The best p found within one ball, beside the set-valued max-margin solutions.
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
-    >>> path = set_path(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [10.0])
-    >>> path.points[0].distance
-    0.0
+    >>> (point,) = set_path(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [10.0])
+    >>> point.p.tolist(), point.nearest.p.tolist(), point.distance
+    ([10.0], [1.0], 0.0)
     """
 
     nearest: Solution | None  # None where no direction separates the sets
@@ -195,33 +186,15 @@ class SetPoint(PathPoint):
         return math.nan if self.nearest is None else self.nearest.distance(self.p)
 
 
-@dataclass(frozen=True, eq=False)
-class SetPath:
-    """The points, what they should tend to, and what is known of both.
-
-    >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
-    >>> path = set_path(Problem.with_sets([1], [[[1.0], [0.0]]], Tanh(np.ones(1)), [[[1.0], [0.0]]]), [1.0, 10.0])
-    >>> [point.radius for point in path.points], path.target.p.tolist()
-    ([1.0, 10.0], [1.0])
-    """
-
-    points: tuple[SetPoint, ...]
-    target: SetSolution | None  # None where no direction separates the sets: nothing is predicted
-    limit: Limit  # whether L* is one number
-    bounds: Falls | None
-
-
 @one_blas_thread()
-def set_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> SetPath:
+def set_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: int = 0) -> list[SetPoint]:
     """The best p within each ball, from random starts, the max-margin solutions and the ball before.
 
     >>> from keytokens.lab.problems.heads import Tanh
-    >>> from keytokens.lab.problems.problem import Problem
     >>> values, keys = [[[1.0], [1.0], [0.0]]], [[[1.0], [-1.0], [0.0]]]
-    >>> path = set_path(Problem.with_sets([1], values, Tanh(np.ones(1)), keys), [10.0])
-    >>> sorted(solution.p.item() for solution in path.target.solutions), path.points[0].distance
-    ([-1.0, 1.0], 0.0)
+    >>> path = set_path(Problem.with_sets([1], values, Tanh(np.ones(1)), keys), [1.0, 10.0])
+    >>> [(point.radius, point.distance) for point in path]
+    [(1.0, 0.0), (10.0, 0.0)]
     """
     radii = check_path("set_path", problem, Sets, "Problem.with_sets", radii, starts, seed)
     target = solved(solve_set_valued, problem.keys, problem.sets)
@@ -233,11 +206,12 @@ def set_path(problem: Problem, radii: Sequence[float], starts: int = 12, seed: i
     try:
         found = [PathPoint.of(one, Proof.STARTS) for one in minima(problem, balls, draw(problem, starts, seed), hints)]
     except BelowLimit as below:
-        gap = problem.gap(problem.read(below.blocks))
-        seen = f"log(L* - L) = {gap.log:.6g} at p = {below.blocks[0].round(6).tolist()}"
+        (blocks,) = below.args
+        gap = problem.gap(problem.read(blocks))
+        seen = f"log(L* - L) = {gap.log:.6g} at p = {blocks[0].round(6).tolist()}"
         rule = "have optimal sets: no attention may be better than all of it on the sets"
         raise refusal("set_path", "problem", rule, seen, "give other sets") from None
-    return SetPath(tuple(_point(problem, one, target, bounds) for one in found), target, problem.limit, bounds)
+    return [_point(problem, one, target, bounds) for one in found]
 
 
 def _point(problem: Problem, found: PathPoint, target: SetSolution | None, bounds: Falls | None) -> SetPoint:
@@ -250,9 +224,7 @@ def _point(problem: Problem, found: PathPoint, target: SetSolution | None, bound
         far = found.radius * target.margin if target else 0.0
         lower = log_least - float(np.logaddexp(0.0, log_widest + far))
         turn = _turn(problem, found.radius, target, found.log_gap - log_least, log_widest) if target else None
-    return SetPoint(
-        found.radius, found.blocks, found.log_gap, found.inside, proof, found.residual, nearest, lower, turn
-    )
+    return SetPoint(**{**vars(found), "proof": proof}, nearest=nearest, lower=lower, turn=turn)
 
 
 def _turn(problem: Problem, radius: float, target: SetSolution, log_q: float, log_widest: float) -> float | None:

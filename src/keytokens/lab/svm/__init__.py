@@ -5,7 +5,7 @@ from .lq import solve_lq
 from .matrix import attended_sets, matrix_problem, multi_token_svm, solve_matrix, tied_matrix_problem
 from .nuclear import solve_nuclear
 from .problem import MarginProblem
-from .sets import label_svm, relaxed_problem, solve_relaxed, solve_set_valued
+from .sets import label_svm, relaxed_problem, solve_set_valued
 from .solution import NotSolved, Solution, Witness
 from .solver import solve
 
@@ -24,7 +24,6 @@ __all__ = [
     "solve_lq",
     "solve_matrix",
     "solve_nuclear",
-    "solve_relaxed",
     "solve_set_valued",
     "tied_matrix_problem",
 ]

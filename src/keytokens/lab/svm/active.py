@@ -21,11 +21,7 @@ _NOISE = 1e-13  # coefficients below, beside the largest, are zero
 
 
 class Contradiction(Exception):
-    """Multipliers of active rows and of the entering one whose combination is 0 >= (something positive)."""
-
-    def __init__(self, members: list[int], weights: Vector) -> None:
-        super().__init__("the rows contradict each other")
-        self.members, self.weights = members, weights
+    """Active rows and the entering one, and their multipliers: the combination is 0 >= (something positive)."""
 
 
 class ActiveSet:
@@ -105,9 +101,7 @@ class ActiveSet:
         return dtrtrs(self._R[:, :k], x, lda=len(self._R), trans=int(transposed))[0] if k else np.zeros(0)
 
     def _first_to_leave(self, r: Vector) -> tuple[float, int]:
-        if not len(r):
-            return np.inf, -1
-        falling = np.flatnonzero(r > _NOISE * max(1.0, float(r.max()), -float(r.min())))
+        falling = np.flatnonzero(r > _NOISE * max(1.0, float(np.abs(r).max(initial=0.0))))
         if not len(falling):
             return np.inf, -1
         steps = self.u[falling] / r[falling]

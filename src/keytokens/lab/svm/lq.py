@@ -12,17 +12,16 @@ last digits. Where nothing separates, the norm does not matter: the Euclidean so
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ...base.checks import check_number
 from ...base.threads import one_blas_thread
 from ...model.ragged import Index, Vector
 from ..problems.geometry import check_exponent, conjugate, mirror, norm
 from .problem import MarginProblem, check_problem
 from .solution import Lq, Solution, certified
-from .solver import solve
+from .solver import TOLERANCE, solve
 
 _BATCH = 256  # rows that are taken in after a scan of all of them
 _SMALL, _EVEN = 1e-14, 1e-11  # where the interior-point method ends: s_j lam_j, and the other equations
@@ -31,7 +30,7 @@ _SHORTER, _STUCK = 0.7, 1e-5  # of a step that does not lower the residuals, unt
 _NOTHING = 1e-15  # on a diagonal of order 1, so that dependent rows are no trouble
 
 
-def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> Solution:
+def solve_lq(problem: MarginProblem, q: float) -> Solution:
     """argmin |p|_q, certified on all rows; for a matrix W, row by row, use the keys of `problems.logits`.
 
     Raises NotSeparable, with a Farkas vector, where no p satisfies the constraints, and NotSolved where no answer can
@@ -45,22 +44,21 @@ def solve_lq(problem: MarginProblem, q: float, *, tolerance: float = 1e-10) -> S
     """
     check_problem("solve_lq", problem)
     check_exponent("solve_lq", q)
-    check_number("solve_lq", "tolerance", tolerance, 0.0, above=True)
     euclidean = solve(problem)
     if not euclidean.p.any():
         return replace(euclidean, measure=Lq(q))
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # what comes of it has no certificate
         because = "Take a q nearer to 2, scale or centre the keys, or drop inputs that are almost contradictory."
-        return certified("solve_lq", _solve(problem, euclidean, float(q), tolerance), f", for q = {q:g}. {because}")
+        return certified("solve_lq", _solve(problem, euclidean, float(q)), f", for q = {q:g}. {because}")
 
 
-def _solve(problem: MarginProblem, euclidean: Solution, q: float, tolerance: float) -> Solution:
+def _solve(problem: MarginProblem, euclidean: Solution, q: float) -> Solution:
     """Rows that look tight first; then, as long as there are any, those that are violated."""
     unit = float(np.abs(euclidean.p).max())  # in this unit p is of size 1, so powers of it are harmless
     index = np.sort(np.argsort(euclidean.slack, kind="stable")[:_BATCH])
     steps = 0
     while True:
-        newton = _Newton.begin(problem, index, euclidean.p, unit, q)
+        newton = _Newton(problem, index, euclidean.p, unit, q)
         newton.run()
         newton.polish()
         steps += newton.steps
@@ -69,38 +67,25 @@ def _solve(problem: MarginProblem, euclidean: Solution, q: float, tolerance: flo
         back = unit**2 * norm(u, q) ** (2 - q)
         lam[index] = back * newton.lam / newton.lengths
         solution = Solution(problem, unit * u, lam, back * newton.nu / newton.tie_lengths, steps, Lq(q))
-        violated = np.flatnonzero(solution.slack < -tolerance)
+        violated = np.flatnonzero(solution.slack < -TOLERANCE)
         worst = violated[np.argsort(solution.slack[violated], kind="stable")[:_BATCH]]
         if np.isin(worst, index).all():
             return solution
         index = np.union1d(index, worst)
 
 
-@dataclass
 class _Newton:
     """min phi(p) subject to A p >= b, C p = 0, rows of length 1. The unknowns: y (p or g), lam and nu, the slack s."""
 
-    A: Vector
-    b: Vector
-    C: Vector
-    q: float
-    lengths: Vector  # of the rows as they were given, in the unit of p
-    tie_lengths: Vector
-    y: Vector
-    lam: Vector
-    nu: Vector
-    s: Vector
-    steps: int = 0
-
-    @classmethod
-    def begin(cls, problem: MarginProblem, index: Index, p: Vector, unit: float, q: float) -> _Newton:
+    def __init__(self, problem: MarginProblem, index: Index, p: Vector, unit: float, q: float) -> None:
         """At a feasible p: every row has a slack and a multiplier to go down with."""
         rows, ties, u = problem.rows(index) * unit, problem.ties * unit, p / unit
-        lengths, tie_lengths = _lengths(rows), _lengths(ties)
-        A, b, C = rows / lengths[:, None], problem.b[index] / lengths, ties / tie_lengths[:, None]
-        lam = np.full(len(b), float(np.sum(np.abs(u) ** q)) / len(b))
-        y, s = u if q > 2 else mirror(u, q), np.maximum(A @ u - b, 0.1)
-        return cls(A, b, C, q, lengths, tie_lengths, y, lam, np.zeros(len(C)), s)
+        self.lengths, self.tie_lengths = _lengths(rows), _lengths(ties)  # as they were given, in the unit of p
+        self.A, self.b = rows / self.lengths[:, None], problem.b[index] / self.lengths
+        self.C, self.q, self.steps = ties / self.tie_lengths[:, None], q, 0
+        self.y, self.s = u if q > 2 else mirror(u, q), np.maximum(self.A @ u - self.b, 0.1)
+        self.lam = np.full(len(self.b), float(np.sum(np.abs(u) ** q)) / len(self.b))
+        self.nu = np.zeros(len(self.C))
 
     @property
     def p(self) -> Vector:
@@ -108,10 +93,10 @@ class _Newton:
 
     def run(self) -> None:
         """Down to s_j lam_j = 0, each step a Newton step for a share of the mean of these products."""
-        share = 0.2
+        share, rows = 0.2, np.arange(len(self.b))
         while self.steps < _MOST_STEPS:
             mu = float(self.s @ self.lam) / len(self.b)
-            if mu < _SMALL and np.abs(self._balance(self.y, self.lam, self.nu, self.s)).max() < _EVEN:
+            if mu < _SMALL and np.abs(self._balance(rows, self.y, self.lam, self.nu, self.s)).max() < _EVEN:
                 return
             length = self._step(share * mu)
             if length < _STUCK:  # as near as rounding lets it come
@@ -121,15 +106,16 @@ class _Newton:
     def polish(self) -> None:
         """Newton's method on the tight rows alone, as long as it brings something and no multiplier turns negative."""
         tight = np.flatnonzero(self.lam > self.s)
-        best = self._tight_error(self.y, self.lam[tight], self.nu, tight)
+        here = self._balance(tight, self.y, self.lam[tight], self.nu)
         for _ in range(_MOST_POLISH):
-            move = self._tight_move(tight)
-            y, lam, nu = self.y + move[0], self.lam[tight] + move[1], self.nu + move[2]
-            error = self._tight_error(y, lam, nu, tight)
+            dy, dlam, dnu = self._solved(tight, np.full(len(tight), _NOTHING), -here)
+            y, lam, nu = self.y + dy, self.lam[tight] + dlam, self.nu + dnu
+            there = self._balance(tight, y, lam, nu)
             slack = self.A @ self._maps(y)[0] - self.b
-            if not error < best or lam.min(initial=0.0) < 0 or slack.min() < -_EVEN:
+            better = np.abs(there).max(initial=0.0) < np.abs(here).max(initial=0.0)
+            if not better or lam.min(initial=0.0) < 0 or slack.min() < -_EVEN:
                 break
-            best, self.y, self.nu = error, y, nu
+            here, self.y, self.nu = there, y, nu
             self.lam = np.zeros(len(self.b))
             self.lam[tight] = lam
 
@@ -140,26 +126,28 @@ class _Newton:
         r = conjugate(self.q)
         return mirror(y, r), y, _slope(y, r), np.ones_like(y)
 
-    def _balance(self, y: Vector, lam: Vector, nu: Vector, s: Vector) -> Vector:
-        """g - A'lam - C'nu, A p - s - b and C p, all of them 0 at a solution."""
+    def _balance(self, rows: Index, y: Vector, lam: Vector, nu: Vector, s: Vector | float = 0.0) -> Vector:
+        """g - A'lam - C'nu, A p - s - b and C p, for some rows A; all of them 0 at a solution."""
         p, g, _, _ = self._maps(y)
-        return np.concatenate([g - lam @ self.A - nu @ self.C, self.A @ p - s - self.b, self.C @ p])
+        A = self.A[rows]
+        return np.concatenate([g - lam @ A - nu @ self.C, A @ p - s - self.b[rows], self.C @ p])
 
     def _step(self, mu: float) -> float:
         """Towards s_j lam_j = mu; the share of the Newton step that was taken."""
         self.steps += 1
-        here = self._balance(self.y, self.lam, self.nu, self.s)
+        rows = np.arange(len(self.b))
+        here = self._balance(rows, self.y, self.lam, self.nu, self.s)
         off = mu - self.s * self.lam
         d, m = len(self.y), len(self.b)
         right = -here
         right[d : d + m] += off / self.lam
-        dy, dlam, dnu = self._solved(np.arange(m), self.s / self.lam, right)
+        dy, dlam, dnu = self._solved(rows, self.s / self.lam, right)
         ds = (off - self.s * dlam) / self.lam
         length = min(1.0, 0.99 * _room(self.s, ds), 0.99 * _room(self.lam, dlam))
         size = float(np.hypot(np.linalg.norm(here), np.linalg.norm(off)))
         while length >= _STUCK:
             y, lam, nu, s = self.y + length * dy, self.lam + length * dlam, self.nu + length * dnu, self.s + length * ds
-            there = np.hypot(np.linalg.norm(self._balance(y, lam, nu, s)), np.linalg.norm(mu - s * lam))
+            there = np.hypot(np.linalg.norm(self._balance(rows, y, lam, nu, s)), np.linalg.norm(mu - s * lam))
             if there <= (1 - 1e-4 * length) * size:
                 self.y, self.lam, self.nu, self.s = y, lam, nu, s
                 break
@@ -177,18 +165,6 @@ class _Newton:
         matrix[d:, d:] = np.diag(np.concatenate([diagonal, np.full(len(self.C), _NOTHING)]))  # ties may be dependent
         found = np.asarray(np.linalg.solve(matrix, right), np.float64)
         return found[:d], found[d : d + m], found[d + m :]
-
-    def _tight_move(self, tight: Index) -> tuple[Vector, Vector, Vector]:
-        here = self._tight_balance(self.y, self.lam[tight], self.nu, tight)
-        return self._solved(tight, np.full(len(tight), _NOTHING), -here)
-
-    def _tight_balance(self, y: Vector, lam: Vector, nu: Vector, tight: Index) -> Vector:
-        p, g, _, _ = self._maps(y)
-        A = self.A[tight]
-        return np.concatenate([g - lam @ A - nu @ self.C, A @ p - self.b[tight], self.C @ p])
-
-    def _tight_error(self, y: Vector, lam: Vector, nu: Vector, tight: Index) -> float:
-        return float(np.abs(self._tight_balance(y, lam, nu, tight)).max(initial=0.0))
 
 
 def _lengths(rows: Vector) -> Vector:

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import lstsq, qr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ...base.checks import floats
+from ...base.checks import array_of
 from ...base.errors import NotSeparable, refusal
 from ...model.ragged import Bags, Index, Vector, flat_sets
 from ..problems.logits import queries_of
@@ -131,7 +131,8 @@ def _by_coordinates(problem: MarginProblem, rows: Kronecker, ties: Kronecker) ->
     basis: Vector = np.eye(rows.shape[1])
     if len(rows.right) < rows.shape[1]:
         basis = np.asarray(qr(rows.right.T, mode="economic")[0], np.float64)
-    small = replace(problem, inequalities=rows.turned(basis), equalities=ties.turned(basis))
+    turned = [replace(one, right=one.right @ basis) for one in (rows, ties)]
+    small = replace(problem, inequalities=turned[0], equalities=turned[1])
     try:
         found = solve(small)
     except NotSeparable as none:
@@ -178,9 +179,7 @@ class MultiToken:
 
     def length(self, W: Vector) -> float:
         """R = argmin |W_fin + R W_dir - W|; 0 where all tokens are kept, so that W_dir = 0."""
-        given = floats(W)
-        if given is None or given.shape != self.finite.shape or not np.isfinite(given).all():
-            raise refusal("MultiToken", "W", f"be a matrix of shape {self.finite.shape}, finite", W)
+        given = array_of("MultiToken", "W", W, self.finite.shape)
         size = float(np.vdot(self.direction.p, self.direction.p))
         return float(np.vdot(given - self.finite, self.direction.W)) / size if size else 0.0
 

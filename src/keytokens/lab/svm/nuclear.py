@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lstsq, qr
@@ -28,7 +28,7 @@ from ...base.threads import one_blas_thread
 from ...model.ragged import Vector
 from .matrix import solve_matrix
 from .problem import Kronecker, MarginProblem, factors
-from .solution import NUCLEAR, NotSolved, Rank, Solution
+from .solution import CERTIFIED, NUCLEAR, THIN, Rank, Solution, certified
 
 MOST_STEPS = 80
 BEGIN = 1.3  # times a feasible W: inside, with room to all rows
@@ -49,10 +49,6 @@ class _Data:
     def size(self) -> int:
         return self.left.shape[1] + self.right.shape[1]
 
-    @cached_property
-    def half(self) -> Vector:
-        return np.eye(self.size) / 2
-
     def times(self, X: Vector) -> Vector:
         """l_j'W r_j, W the upper right block."""
         d = self.left.shape[1]
@@ -71,6 +67,22 @@ class _Data:
         return whole
 
 
+class _Move(NamedTuple):
+    X: Vector
+    slack: Vector
+    lam: Vector
+    Z: Vector
+
+
+class _System(NamedTuple):
+    """Newton's equations at a point, factored: (H + diag(s/lam)) dlam = right-hand side."""
+
+    X_root: Vector  # inverse of the Cholesky factor of X
+    Z_root: Vector
+    Z_inverse: Vector
+    factor: Vector
+
+
 @dataclass(frozen=True, eq=False)
 class PathPoint:
     """One point near the path."""
@@ -86,12 +98,8 @@ class PathPoint:
         return self.X[:d, d:]
 
     @cached_property
-    def M(self) -> Vector:
-        return self.data.pulled(self.lam)
-
-    @cached_property
     def Z(self) -> Vector:
-        return self.data.half - self.data.off_diagonal(self.M / 2)
+        return np.eye(self.data.size) / 2 - self.data.off_diagonal(self.data.pulled(self.lam) / 2)
 
     @cached_property
     def mu(self) -> float:
@@ -103,96 +111,57 @@ class PathPoint:
         """Primal minus dual value, beside the dual one."""
         return self.mu * (self.data.size + len(self.lam)) / float(self.lam @ self.data.b)
 
-
-@dataclass(frozen=True, eq=False)
-class _Move:
-    X: Vector
-    slack: Vector
-    lam: Vector
-    Z: Vector
-
-
-def central_path(left: Vector, right: Vector, b: Vector, W: Vector) -> Iterator[PathPoint]:
-    """Points ever nearer to the end of the path; it ends where the arithmetic does. W satisfies all rows.
-
-    >>> points = list(central_path(np.eye(1), np.eye(1), np.ones(1), np.ones((1, 1))))
-    >>> abs(points[-1].W.item() - 1) < 1e-8, abs(points[-1].lam.item() - 1) < 1e-8
-    (True, True)
-    """
-    data = _Data(left, right, b)
-    point = _begin(data, W)
-    for _ in range(MOST_STEPS):
-        yield point
-        system = _System.of(point)
-        if system is None:
-            return
-        point = system.next_point()
-
-
-def _begin(data: _Data, W: Vector) -> PathPoint:
-    W = BEGIN * W
-    X = data.off_diagonal(W)
-    X.flat[:: data.size + 1] = ROOM * np.linalg.norm(W, 2)
-    slack = data.times(X) - data.b
-    lam = 1 / slack
-    return PathPoint(data, X, slack, lam / (ROOM * np.linalg.norm(data.pulled(lam), 2)))
-
-
-@dataclass(frozen=True, eq=False)
-class _System:
-    """Newton's equations at a point, factored: (H + diag(s/lam)) dlam = right-hand side."""
-
-    point: PathPoint
-    X_root: Vector  # inverse of the Cholesky factor of X
-    Z_root: Vector
-    Z_inverse: Vector
-    factor: Vector
-
-    @classmethod
-    def of(cls, point: PathPoint) -> _System | None:
+    def system(self) -> _System | None:
         """None where rounding has made X, Z or the system lose its sign."""
-        (X_factor, bad_X), (Z_factor, bad_Z) = dpotrf(point.X, lower=1), dpotrf(point.Z, lower=1)
+        (X_factor, bad_X), (Z_factor, bad_Z) = dpotrf(self.X, lower=1), dpotrf(self.Z, lower=1)
         if bad_X or bad_Z:
             return None
         X_root, Z_root = dtrtri(X_factor, lower=1)[0], dtrtri(Z_factor, lower=1)[0]
         Z_inverse = Z_root.T @ Z_root
-        factor, bad = dpotrf(_schur(point, Z_inverse), lower=1)
-        return None if bad else cls(point, X_root, Z_root, Z_inverse, factor)
+        factor, bad = dpotrf(_schur(self, Z_inverse), lower=1)
+        return None if bad else _System(X_root, Z_root, Z_inverse, factor)
 
-    def next_point(self) -> PathPoint:
+    def next(self, system: _System) -> PathPoint:
         """Predict with mu = 0, see how far that goes, then aim at the mu it earns with the second-order term."""
-        point = self.point
-        affine = self._move(0.0, None)
-        primal = _fits((point.X, affine.X), (point.slack, affine.slack))
-        dual = _fits((point.Z, affine.Z), (point.lam, affine.lam))
-        left = float(np.vdot(point.X + primal * affine.X, point.Z + dual * affine.Z))
-        left += float((point.slack + primal * affine.slack) @ (point.lam + dual * affine.lam))
-        ratio = left / (point.mu * (point.data.size + len(point.lam)))
-        move = self._move(min(1.0, max(ratio, 0.0) ** 3) * point.mu, affine)
+        affine = self._move(system, 0.0, None)
+        primal = _fits(self.X, affine.X, self.slack, affine.slack)
+        dual = _fits(self.Z, affine.Z, self.lam, affine.lam)
+        left = float(np.vdot(self.X + primal * affine.X, self.Z + dual * affine.Z))
+        left += float((self.slack + primal * affine.slack) @ (self.lam + dual * affine.lam))
+        ratio = left / (self.mu * (self.data.size + len(self.lam)))
+        move = self._move(system, min(1.0, max(ratio, 0.0) ** 3) * self.mu, affine)
         share = CAREFUL + (BOLD - CAREFUL) * min(primal, dual)
-        primal, dual = (min(1.0, share * room) for room in self._room(move))
-        slack, lam = point.slack + primal * move.slack, point.lam + dual * move.lam
-        return PathPoint(point.data, point.X + primal * move.X, slack, lam)
+        primal = min(1.0, share * _room(system.X_root, move.X, move.slack / self.slack))
+        dual = min(1.0, share * _room(system.Z_root, move.Z, move.lam / self.lam))
+        slack, lam = self.slack + primal * move.slack, self.lam + dual * move.lam
+        return PathPoint(self.data, self.X + primal * move.X, slack, lam)
 
-    def _move(self, mu: float, affine: _Move | None) -> _Move:
+    def _move(self, system: _System, mu: float, affine: _Move | None) -> _Move:
         """X Z + dX Z + X dZ = mu and s lam + ds lam + s dlam = mu, less the second-order terms of `affine`."""
-        point, data = self.point, self.point.data
-        aim, aim_slack = mu * self.Z_inverse, np.full_like(point.slack, mu)
+        data, aim, aim_slack = self.data, mu * system.Z_inverse, np.full_like(self.slack, mu)
         if affine is not None:
-            aim -= _symmetric(affine.X @ affine.Z @ self.Z_inverse)
+            aim -= _symmetric(affine.X @ affine.Z @ system.Z_inverse)
             aim_slack -= affine.slack * affine.lam
-        wanted = data.b - data.times(aim) + aim_slack / point.lam
-        lam = dpotrs(self.factor, wanted, lower=1)[0]
+        wanted = data.b - data.times(aim) + aim_slack / self.lam
+        lam = dpotrs(system.factor, wanted, lower=1)[0]
         Z = data.off_diagonal(data.pulled(lam) / -2)
-        aim -= _symmetric(point.X @ Z @ self.Z_inverse)
-        return _Move(aim - point.X, (aim_slack - point.slack * lam) / point.lam - point.slack, lam, Z)
+        aim -= _symmetric(self.X @ Z @ system.Z_inverse)
+        return _Move(aim - self.X, (aim_slack - self.slack * lam) / self.lam - self.slack, lam, Z)
 
-    def _room(self, move: _Move) -> tuple[float, float]:
-        """How many times a move fits into the primal and into the dual cone."""
-        point = self.point
-        primal = min(_least(self.X_root, move.X), float((move.slack / point.slack).min()))
-        dual = min(_least(self.Z_root, move.Z), float((move.lam / point.lam).min()))
-        return 1 / max(-primal, 1e-300), 1 / max(-dual, 1e-300)
+
+def central_path(left: Vector, right: Vector, b: Vector, W: Vector) -> Iterator[PathPoint]:
+    """Points ever nearer to the end of the path; it ends where the arithmetic does. W satisfies all rows."""
+    data, W = _Data(left, right, b), BEGIN * W
+    X = data.off_diagonal(W)
+    X.flat[:: data.size + 1] = ROOM * np.linalg.norm(W, 2)
+    slack = data.times(X) - b
+    lam = 1 / slack
+    point = PathPoint(data, X, slack, lam / (ROOM * np.linalg.norm(data.pulled(lam), 2)))
+    for _ in range(MOST_STEPS):
+        yield point
+        if (system := point.system()) is None:
+            return
+        point = point.next(system)
 
 
 def _schur(point: PathPoint, Z_inverse: Vector) -> Vector:
@@ -208,18 +177,18 @@ def _schur(point: PathPoint, Z_inverse: Vector) -> Vector:
     return H
 
 
-def _fits(*moves: tuple[Vector, Vector]) -> float:
+def _fits(X: Vector, dX: Vector, s: Vector, ds: Vector) -> float:
     """The largest of some shares of a move, of a matrix and of a vector, that stays positive: enough to predict."""
-    (X, dX), (s, ds) = moves
     for share in SHARES:
         if (s + share * ds).min() > 0 and not dpotrf(X + share * dX, lower=1)[1]:
             return share
     return 0.0
 
 
-def _least(root: Vector, move: Vector) -> float:
-    """The least eigenvalue of a move, seen from the point whose inverse root this is."""
-    return float(dsyevd(root @ move @ root.T, compute_v=0, lower=1)[0][0])
+def _room(root: Vector, move: Vector, shares: Vector) -> float:
+    """How many times a move fits into a cone: of a matrix, from its inverse root, and of a vector, from its shares."""
+    least = float(dsyevd(root @ move @ root.T, compute_v=0, lower=1)[0][0])
+    return 1 / max(-min(least, float(shares.min())), 1e-300)
 
 
 def _symmetric(A: Vector) -> Vector:
@@ -229,7 +198,6 @@ def _symmetric(A: Vector) -> Vector:
 # The solver -----------------------------------------------------------------------------------------------------------
 
 
-GAP = 1e-8  # no answer with a larger relative gap is given out
 AIM = 1e-9  # the path is followed to here
 
 
@@ -246,32 +214,21 @@ def solve_nuclear(problem: MarginProblem, start: Solution | None = None) -> Solu
     rows, ties = factors("solve_nuclear", problem)
     if len(ties):
         raise refusal("solve_nuclear", "problem", "have no ties", f"{len(ties)} ties", "use solve_matrix")
-    short = solve_matrix(problem) if start is None else _checked_start(problem, rows, start)
+    short = solve_matrix(problem) if start is None else start
+    whole = isinstance(short, Solution) and short.p.size == rows.dim
+    if not whole or (problem.times(short.p) < problem.b - CERTIFIED).any():
+        raise refusal("solve_nuclear", "start", "be what solve_matrix returns for this problem", start)
     if not problem.b.any():
         return _solution(problem, np.zeros(rows.shape), np.zeros(len(rows)))
     with one_blas_thread():
         found = _followed(problem, rows, short.W)
         if found.gap > AIM or not found.rank.agrees:
             found = _polished(found)
-    if not found.is_optimal(GAP):
-        raise NotSolved(
-            f"solve_nuclear: the relative gap is {found.gap:.1e}, above {GAP:g}; the margin is too thin for double "
-            "precision. Scale or centre the values, or drop inputs that are almost contradictory."
-        )
-    return found
+    return certified("solve_nuclear", found, THIN)
 
 
 def _solution(problem: MarginProblem, W: Vector, lam: Vector, steps: int = 0) -> Solution:
     return Solution(problem, W.ravel(), lam, np.zeros(0), steps, NUCLEAR)
-
-
-def _checked_start(problem: MarginProblem, rows: Kronecker, start: Any) -> Solution:
-    """A solution whose W satisfies the rows of this problem."""
-    if not isinstance(start, Solution):
-        raise refusal("solve_nuclear", "start", "be what solve_matrix returns", start)
-    if start.p.size != rows.dim or (problem.times(start.p) < problem.b - GAP).any():
-        raise refusal("solve_nuclear", "start", "be the solution of the same problem", "that of another one")
-    return start
 
 
 def _followed(problem: MarginProblem, rows: Kronecker, W: Vector) -> Solution:

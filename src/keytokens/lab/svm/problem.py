@@ -10,17 +10,17 @@ are points[s] - points[s']; `Kronecker` holds the two factors of rows of a probl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import idamax
 
-from ...base.checks import LARGEST, Seen, floats
+from ...base.checks import array_of, floats
 from ...base.errors import refusal
-from ...model.ragged import Bags, Index, Vector, flat_sets, indices
+from ...model.ragged import Bags, Index, Vector, flat_sets
+from ..problems.problem import counts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +53,8 @@ class MarginProblem:
         return cls(Dense(rows), _bounds(owner, b, len(rows)), Dense(ties))
 
     @classmethod
-    def from_selection(cls, keys: Any, selection: Sequence[int] | Index, relaxed: Any = None) -> MarginProblem:
-        """The selected token of each bag above the others by 1, or by 0 in the bags that are `relaxed`.
+    def from_selection(cls, keys: Any, selection: Sequence[int] | Index) -> MarginProblem:
+        """The selected token of each bag above the others by 1.
 
         >>> problem = MarginProblem.from_selection([[[-0.1, 1.0], [1.0, 0.0], [0.0, 0.0]]], [0])
         >>> problem.rows([0, 1]).tolist(), problem.names.tolist()
@@ -63,9 +63,8 @@ class MarginProblem:
         owner = "MarginProblem.from_selection"
         bags = Bags.of(keys, owner)
         chosen = bags.chosen(selection, owner)
-        loose = _relaxed(owner, relaxed, len(bags))
         rows, ties, names = contests(bags, chosen, chosen[:0])
-        return cls(Dense(rows), np.where(loose[names[:, 0]], 0.0, 1.0), Dense(ties), names)
+        return cls(Dense(rows), np.ones(len(rows)), Dense(ties), names)
 
     @classmethod
     def from_sets(cls, keys: Any, sets: Sequence[Iterable[int]]) -> MarginProblem:
@@ -95,7 +94,7 @@ class MarginProblem:
         """
         owner = "MarginProblem.from_vocabulary"
         points = _matrix(owner, "E", E)
-        high, low, same, tied = _pairs(owner, len(points), _counts(owner, counts, len(points)), selection)
+        high, low, same, tied = _pairs(owner, len(points), counts_of(owner, counts, len(points)), selection)
         return cls(
             Differences(points, high, low),
             np.ones(len(high)),
@@ -118,10 +117,6 @@ class MarginProblem:
     def times(self, p: Vector) -> Vector:
         """(m,) A p."""
         return self.inequalities.times(p)
-
-    def transposed_times(self, lam: Vector) -> Vector:
-        """(d,) A'lam."""
-        return self.inequalities.transposed_times(lam)
 
     def rows(self, index: Sequence[int] | Index) -> Vector:
         """These rows of A."""
@@ -151,16 +146,9 @@ def check_problem(owner: str, problem: Any) -> None:
 
 
 def _matrix(owner: str, name: str, values: Any) -> Vector:
-    matrix = floats(values)
-    if matrix is None:
-        raise refusal(owner, name, "be a matrix of numbers", values)
-    if matrix.ndim != 2 or matrix.shape[1] < 1:
-        raise refusal(owner, name, "be a matrix with at least one column", f"shape {matrix.shape}")
-    if not np.isfinite(matrix).all():
-        i, j = np.argwhere(~np.isfinite(matrix))[0]
-        raise refusal(owner, f"{name}[{i}, {j}]", "be finite", float(matrix[i, j]))
-    if matrix.size and np.abs(matrix).max() > LARGEST:
-        raise refusal(owner, name, f"have entries up to {LARGEST:g}", float(np.abs(matrix).max()), "scale the vectors")
+    matrix = array_of(owner, name, values, (-1, -1))
+    if not matrix.shape[1]:
+        raise refusal(owner, name, "have at least one column", f"shape {matrix.shape}")
     return matrix
 
 
@@ -174,32 +162,10 @@ def _bounds(owner: str, b: Any, m: int) -> Vector:
     return bounds
 
 
-def _relaxed(owner: str, relaxed: Any, n: int) -> NDArray[np.bool_]:
-    if relaxed is None:
-        return np.zeros(n, bool)
-    loose = indices(relaxed)
-    if loose.shape != (n,) or loose.dtype != np.bool_:
-        raise refusal(owner, "relaxed", f"be one boolean for each of the {n} bags", relaxed)
-    return loose
-
-
-def _counts(owner: str, counts: Any, V: int) -> sparse.csr_array[Any]:
-    try:
-        matrix = sparse.csr_array(counts)
-    except (TypeError, ValueError):
-        raise refusal(owner, "counts", "be a sparse matrix of counts", counts) from None
-    if matrix.ndim != 2 or matrix.shape[1] != V:
-        raise refusal(owner, "counts", f"have {V} columns, one for each row of `E`", f"shape {matrix.shape}")
-    if matrix.dtype.kind not in "biuf" or not ((matrix.data >= 0) & (matrix.data < np.inf)).all():
-        raise refusal(owner, "counts", "be at least 0 and finite", Seen("a negative entry, inf or nan"))
-    matrix = matrix.copy()
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _pairs(owner: str, V: int, counts: sparse.csr_array[Any], selection: Any) -> tuple[Index, Index, Index, Index]:
+def _pairs(owner: str, V: int, counts: sparse.csr_matrix, selection: Any) -> tuple[Index, Index, Index, Index]:
     """Distinct pairs of tokens: (high, low) of the rows, (same, tied) of the ties. A pair's code: high * V + low."""
+    counts = counts.copy()
+    counts.sum_duplicates()
     n = counts.shape[0]
     single = isinstance(selection, Iterable) and all(isinstance(token, (int, np.integer)) for token in selection)
     sets = [[token] for token in selection] if single else selection
@@ -220,30 +186,9 @@ def _pairs(owner: str, V: int, counts: sparse.csr_array[Any], selection: Any) ->
     return rows // V, rows % V, ties // V, ties % V
 
 
-class Rows(Protocol):
-    """A matrix A (m, d), known by its products and by some of its rows."""
-
-    @property
-    def dim(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def times(self, p: Vector) -> Vector:
-        """(m,) A p."""
-
-    def transposed_times(self, lam: Vector) -> Vector:
-        """(d,) A'lam."""
-
-    def rows(self, index: Index) -> Vector:
-        """(len(index), d) these rows, as a matrix of their own."""
-
-    def largest(self) -> float:
-        """A bound of |entries| that is exact up to a small factor."""
-
-
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Rows that are there."""
+    """Rows that are there. The other two answer the same questions without a matrix of all rows."""
 
     matrix: Vector
 
@@ -255,16 +200,20 @@ class Dense:
         return len(self.matrix)
 
     def times(self, p: Vector) -> Vector:
+        """(m,) A p."""
         return self.matrix @ p
 
     def transposed_times(self, lam: Vector) -> Vector:
+        """(d,) A'lam."""
         active = np.flatnonzero(lam)  # multipliers are mostly zero: one pass over the matrix less
         return lam[active] @ self.matrix[active] if 4 * len(active) < len(lam) else lam @ self.matrix
 
     def rows(self, index: Index) -> Vector:
+        """(len(index), d) these rows, as a matrix of their own."""
         return self.matrix[index]
 
     def largest(self) -> float:
+        """A bound of |entries| that is exact up to a small factor."""
         flat = self.matrix.ravel()  # one pass, and no copy
         return abs(float(flat[idamax(flat)])) if flat.size else 0.0
 
@@ -302,12 +251,7 @@ class Differences:
 
 @dataclass(frozen=True, eq=False)
 class Kronecker:
-    """Row j is the product left[j] right[bag[j]]', row by row as one long vector; none is formed unless asked for.
-
-    >>> rows = Kronecker(np.array([[1.0, 2.0]]), np.array([[10.0, 20.0, 30.0]]), np.array([0]))
-    >>> rows.rows(np.array([0])).tolist(), rows.times(np.ones(6)).tolist()
-    ([[10.0, 20.0, 30.0, 20.0, 40.0, 60.0]], [180.0])
-    """
+    """Row j is the product left[j] right[bag[j]]', row by row as one long vector; none is formed unless asked for."""
 
     left: Vector  # (m, d)
     right: Vector  # (n, e)
@@ -341,9 +285,8 @@ class Kronecker:
         """(m, m) the inner products of all rows."""
         return (self.left @ self.left.T) * (self.right @ self.right.T)[np.ix_(self.bag, self.bag)]
 
-    def turned(self, basis: Vector) -> Kronecker:
-        """With queries in the coordinates of orthonormal columns (e, r)."""
-        return replace(self, right=self.right @ basis)
+
+Rows: TypeAlias = Dense | Differences | Kronecker
 
 
 def factors(owner: str, problem: MarginProblem) -> tuple[Kronecker, Kronecker]:

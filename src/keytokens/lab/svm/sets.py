@@ -45,34 +45,9 @@ def relaxed_problem(keys: Any, selection: Sequence[int] | Index, support: Sequen
     whole = chosen.dtype.kind in "iu" or not chosen.size
     if chosen.ndim != 1 or not whole or not ((chosen >= 0) & (chosen < len(bags))).all():
         raise refusal("relaxed_problem", "support", f"be indices of bags, below {len(bags)}", support)
-    relaxed = np.ones(len(bags), bool)
-    relaxed[chosen.astype(np.intp)] = False
-    return MarginProblem.from_selection(bags, selection, relaxed)
-
-
-def solve_relaxed(
-    keys: Any, selection: Sequence[int] | Index, support: Sequence[int] | Index, bounds: Sequence[float]
-) -> tuple[Solution, ...]:
-    """Rows of the bags outside `support` ask for a bound instead of 1; one solution a bound, each begun at the last.
-
-    Bound 1 is the problem of the selection, bound 0 the relaxed one; between them p is piecewise linear in the bound.
-
-    >>> keys = [[[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, -1.0]], [[0.0, 0.0], [0.5, 1.5]]]
-    >>> path = solve_relaxed(keys, [1, 1, 1], [0, 1], [1.0, 0.75, 0.5])
-    >>> [solution.p.round(9).tolist() for solution in path]
-    [[1.25, 0.25], [1.125, 0.125], [1.0, 0.0]]
-    """
-    bags = Bags.of(keys, "solve_relaxed")
-    bags.chosen(selection, "solve_relaxed")
-    problem = relaxed_problem(bags, selection, support)
-    levels = floats(bounds)
-    if levels is None or levels.ndim != 1 or not (np.isfinite(levels) & (levels >= 0)).all():
-        raise refusal("solve_relaxed", "bounds", "be finite numbers of at least 0", bounds)
-    solutions: list[Solution] = []
-    for level in levels:
-        loose = replace(problem, b=np.where(problem.b > 0, 1.0, level))
-        solutions.append(solve(loose, start=solutions[-1] if solutions else None))
-    return tuple(solutions)
+    problem = MarginProblem.from_selection(bags, selection)
+    assert problem.names is not None
+    return replace(problem, b=np.isin(problem.names[:, 0], chosen).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from ..problems.geometry import conjugate, dual, misalignment, norm
 from .problem import Kronecker, MarginProblem, factors
 
 CERTIFIED = 1e-8  # no answer with a larger residual is given out
+THIN = (
+    "; the margin is too thin for double precision. Scale or centre the keys, or drop inputs that are almost "
+    "contradictory."
+)
 TIGHT = 1e-6  # a row is tight when it exceeds its bound by less
 ABSOLUTE, RELATIVE = 1e-7, 1e-3  # singular values below are zero: as they are, or beside the largest
 
@@ -34,28 +38,17 @@ class NotSolved(KeyTokensError, RuntimeError):
 # Norms ---------------------------------------------------------------------------------------------------------------
 
 
-class Norm(Protocol):
-    """In which a point is the shortest."""
-
-    def size(self, point: Vector) -> float:
-        """Of a vector or a matrix."""
-
-    def dual(self, pull: Vector) -> float:
-        """The largest inner product with a point of size 1."""
-
-    def balance(self, solution: Solution) -> dict[str, float]:
-        """The residuals that depend on the norm: the gap of the bound, and whether the pull is the point's gradient."""
-
-
 class Euclidean:
     """|p|; of a matrix the Frobenius norm."""
 
     def size(self, point: Vector) -> float:
+        """Of a vector or a matrix."""
         return float(np.linalg.norm(point))
 
-    dual = size
+    dual = size  # the largest inner product with a point of size 1
 
     def balance(self, solution: Solution) -> dict[str, float]:
+        """The residuals that depend on the norm: the gap of the bound, and whether the pull is the point's gradient."""
         p = solution.p
         return {
             "stationary": float(np.abs(p - solution.pull).max() / (1 + np.abs(p).max())),
@@ -98,6 +91,7 @@ class Nuclear:
         return {"gap": abs(solution.gap)}
 
 
+Norm: TypeAlias = Euclidean | Lq | Nuclear
 EUCLIDEAN, NUCLEAR = Euclidean(), Nuclear()
 
 
@@ -106,11 +100,7 @@ EUCLIDEAN, NUCLEAR = Euclidean(), Nuclear()
 
 @dataclass(frozen=True)
 class Rank:
-    """How many singular values are not zero, by two measures; where they differ, the rank is a matter of the measure.
-
-    >>> Rank.of(np.array([2.0, 1.0, 1e-5, 0.0]))
-    Rank(absolute=3, relative=2)
-    """
+    """How many singular values are not zero, by two measures; where they differ, the measure decides."""
 
     absolute: int  # above 1e-7
     relative: int  # above 1e-3 of the largest
@@ -129,21 +119,6 @@ class Rank:
 class Solution:
     """A point p of a problem with multipliers, judged in a norm. Whoever made it: see `residuals`.
 
-    Parameters
-    ----------
-    problem : MarginProblem
-        The rows and ties that p satisfies.
-    p : ndarray
-        The point; a matrix W row by row, where the problem is one of a matrix.
-    lam, nu : ndarray
-        The multipliers of the rows and of the ties.
-    steps : int, default=0
-        How many steps the solver took.
-    measure : Norm, default=EUCLIDEAN
-        The norm in which p is the shortest.
-
-    Examples
-    --------
     >>> problem = MarginProblem.from_rows([[1.0, 0.0], [0.0, 1.0]])
     >>> solution = Solution(problem, np.ones(2), np.ones(2), np.zeros(0))
     >>> solution.is_optimal(), solution.support.tolist(), round(solution.margin, 6)
@@ -151,11 +126,11 @@ class Solution:
     """
 
     problem: MarginProblem
-    p: Vector
-    lam: Vector
-    nu: Vector
-    steps: int = 0
-    measure: Norm = EUCLIDEAN
+    p: Vector  # of a problem of a matrix W: row by row
+    lam: Vector  # multipliers of the rows
+    nu: Vector  # and of the ties
+    steps: int = 0  # that the solver took
+    measure: Norm = EUCLIDEAN  # in which p is the shortest
 
     @property
     def W(self) -> Vector:
@@ -214,7 +189,7 @@ class Solution:
     @property
     def pull(self) -> Vector:
         """A'lam + C'nu: at the minimiser the gradient of half the squared norm."""
-        return self.problem.transposed_times(self.lam) + self.problem.equalities.transposed_times(self.nu)
+        return self.problem.inequalities.transposed_times(self.lam) + self.problem.equalities.transposed_times(self.nu)
 
     @cached_property
     def bound(self) -> float:

@@ -17,23 +17,24 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 from scipy.linalg import lstsq, qr, svd
 
-from ...base.checks import check_number
 from ...base.errors import NotSeparable, refusal
 from ...base.threads import one_blas_thread
-from ...model.ragged import Index, Vector, indices
+from ...model.ragged import Index, Vector
 from .active import ActiveSet, Contradiction, polished
 from .problem import MarginProblem, Rows, check_problem
 from .soft import softened
-from .solution import CERTIFIED, NotSolved, Solution, Witness, certified
+from .solution import CERTIFIED, THIN, NotSolved, Solution, Witness, certified
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
+TOLERANCE = 1e-10  # by how much a row may be violated, beside a bound of 1
 FARKAS = 1e-9  # |A'lam + C'nu| of a proof, beside the sizes of what it sums
 FIRST = 6  # rows for each dimension, to begin with where there are many
 LEVELS = (1e-2, 1e-3)  # how soft they are
-_BLOCK = 4096  # ties factored at a time
+_SAMPLE = 4096  # rows of which the mean is taken
 _EPS = float(np.finfo(np.float64).eps)
+_SENTENCE = "solve: no direction separates the selected tokens from the others; `.witness` proves it."
 
 
 def _batch(dim: int) -> int:
@@ -50,19 +51,14 @@ class _Working:
     length: Vector
     b: Vector
 
-    def most_violated(self, p: Vector, tolerance: float, skip: Index | None = None) -> int:
+    def most_violated(self, p: Vector, skip: Index | None = None) -> int:
         """The place of the row that is farthest from holding, -1 where all of them hold."""
         excess = self.b - self.rows @ p
+        excess = np.where(excess > TOLERANCE / self.length + 16 * _EPS * float(np.sqrt(p @ p)), excess, -np.inf)
         if skip is not None:
             excess[skip] = -np.inf
         worst = int(excess.argmax()) if len(excess) else -1
-        noise = 16 * _EPS * float(np.sqrt(p @ p))
-        if worst < 0 or excess[worst] > tolerance / self.length[worst] + noise:
-            return worst
-        # The farthest row is near enough; a longer row has less room.
-        excess[excess <= tolerance / self.length + noise] = -np.inf
-        worst = int(excess.argmax())
-        return worst if excess[worst] > -np.inf else -1
+        return worst if worst >= 0 and excess[worst] > 0 else -1
 
     def places(self, members: list[int]) -> Index:
         """Where rows of the problem stand in here."""
@@ -70,8 +66,8 @@ class _Working:
         return order[np.searchsorted(self.index, np.array(members, np.intp), sorter=order)]
 
 
-def solve(problem: MarginProblem, *, start: Solution | Index | None = None, tolerance: float = 1e-10) -> Solution:
-    """The minimiser, certified on all rows; `start` is the solution of a similar problem (or rows) to begin with.
+def solve(problem: MarginProblem, *, start: Solution | None = None) -> Solution:
+    """The minimiser, certified on all rows; `start` is the solution of a similar problem, to begin with.
 
     Rows of another problem are found by their names, where both have names, else by their numbers. A start changes how
     long it takes, not where it ends.
@@ -86,33 +82,37 @@ def solve(problem: MarginProblem, *, start: Solution | Index | None = None, tole
     True
     """
     check_problem("solve", problem)
-    check_number("solve", "tolerance", tolerance, 0.0, above=True)
     first = _given_rows(problem, start)
     # One thread: the same bits everywhere, and many small products that threads would only slow down.
     with one_blas_thread():
         if len(first):
             try:
-                return _solve(_Search(problem, tolerance), first)
+                return _solve(_Search(problem), first)
             except NotSolved:  # the rows of another problem may be a poor basis of this one
                 pass
-        return _solve(_Search(problem, tolerance), first[:0])
+        return _solve(_Search(problem), first[:0])
 
 
 def _solve(search: _Search, first: Index) -> Solution:
     try:
-        if len(first):
-            search.begin(first)
-        else:
-            search.begin_softly()
-        while search.consider(search.violated_rows(search.active.p)):
-            pass
+        search.begin(first)
+        search.settle()
+        while len(violated := search.violated_rows(search.active.p)):
+            search.take_in(violated)
+            search.settle()
     except Contradiction as found:
-        raise _not_separable(search, found) from None
+        witness = search.witness(search.multipliers(*found.args))
+        if witness.is_proof(FARKAS):
+            raise NotSeparable(_SENTENCE, witness) from None
+        raise NotSolved(
+            "solve: the rows seem to contradict each other, but the proof does not hold to "
+            f"{FARKAS:g} (balance {witness.residuals()['balance']:.1e}). Scale or centre the keys."
+        ) from None
     solution = search.solution()
-    if not solution.is_optimal(CERTIFIED) and (thin := _thin(search, solution)) is not None:
+    # where the margin is below 1e-9 of the rows' size the multipliers themselves are a Farkas vector: A'lam = p
+    if not solution.is_optimal(CERTIFIED) and (thin := search.witness(solution.lam)).is_proof(FARKAS):
         raise NotSeparable(_SENTENCE, thin)
-    because = "; the margin is too thin for double precision. Scale or centre the keys, or drop inputs that are almost "
-    return certified("solve", solution, because + "contradictory.")
+    return certified("solve", solution, THIN)
 
 
 def solved(solver: Callable[Given, Found], *given: Given.args, **options: Given.kwargs) -> Found | None:
@@ -130,10 +130,10 @@ def solved(solver: Callable[Given, Found], *given: Given.args, **options: Given.
 class _Search:
     """One run: the working set, the active set within it, and what is the same for all of its steps."""
 
-    def __init__(self, problem: MarginProblem, tolerance: float) -> None:
-        self.problem, self.tolerance = problem, tolerance
+    def __init__(self, problem: MarginProblem) -> None:
+        self.problem = problem
         # In units of the largest entry no square over- or underflows; A p does not depend on the unit.
-        self.unit = max(problem.inequalities.largest(), 0.0) or 1.0
+        self.unit = problem.inequalities.largest() or 1.0
         self.basis = _row_space(problem.equalities)
         self.active = ActiveSet(problem.dim, problem.dim - self.basis.shape[1])
         none = np.zeros(0)
@@ -149,7 +149,7 @@ class _Search:
         many = max(self.batch, FIRST * self.problem.dim)
         if len(self.problem) <= many:
             return np.arange(len(self.problem))
-        some = np.arange(0, len(self.problem), max(1, len(self.problem) // _BLOCK))
+        some = np.arange(0, len(self.problem), max(1, len(self.problem) // _SAMPLE))
         mean = self.problem.b[some] @ self.problem.rows(some) / len(some) / self.unit
         mean -= self.basis @ (self.basis.T @ mean)
         return np.argpartition(self.problem.times(mean / self.unit), many)[:many]
@@ -158,40 +158,30 @@ class _Search:
         """The rows outside the working set that p violates most."""
         excess = self.problem.b - self.problem.times(p / self.unit)
         excess[self.working.index] = 0.0  # these hold already, as well as this arithmetic can tell
-        bad = np.flatnonzero(excess > self.tolerance)
+        bad = np.flatnonzero(excess > TOLERANCE)
         if len(bad) > self.batch:
             bad = bad[np.argpartition(excess[bad], -self.batch)[-self.batch :]]
         return bad
 
-    def begin(self, index: Index) -> None:
-        """Take rows in as if they had been active before; if they are too many for that, take them in."""
-        self._take_in(index)
-        if len(index) <= self.active.rank:
-            self.steps += self.active.begin(index.tolist(), self.working.rows, self.working.b)
-        self._settle()
+    def begin(self, first: Index) -> None:
+        """As if these rows had been active before; without any with those that are active where rows are soft.
 
-    def begin_softly(self) -> None:
-        """With the rows that are active where rows are soft; of few rows the exact method alone is as fast."""
-        self._take_in(self.first_rows())
-        if len(self.problem) > self.batch:
+        Of few rows the exact method alone is as fast.
+        """
+        self.take_in(first if len(first) else self.first_rows())
+        at = np.arange(len(first))
+        if not len(first) and len(self.problem) > self.batch:
             p, wide = softened(self.working.rows, self.working.b, self.active.p, LEVELS)
             if len(bad := self.violated_rows(p)):
-                self._take_in(bad)
+                self.take_in(bad)
                 p, wide = softened(self.working.rows, self.working.b, p, LEVELS[-1:])
             at = np.argsort(-wide, kind="stable")[: min(int((wide > 0).sum()), self.active.rank)]
+        if len(at):
             members = self.working.index[at].tolist()
             self.steps += self.active.begin(members, self.working.rows[at], self.working.b[at])
-        self._settle()
 
-    def consider(self, index: Index) -> bool:
-        """Take rows in and make all rows of the working set hold; False when there was nothing to take in."""
-        if not len(index):
-            return False
-        self._take_in(index)
-        self._settle()
-        return True
-
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Make all rows of the working set hold."""
         working, active = self.working, self.active
         limit = self.steps + 100 * (self.problem.dim + len(working.index))
         while (worst := self._next_to_enter()) >= 0:
@@ -200,15 +190,15 @@ class _Search:
                 raise NotSolved("solve: the active set goes round in circles; the rows are too nearly dependent.")
 
     def _next_to_enter(self) -> int:
-        worst = self.working.most_violated(self.active.p, self.tolerance)
+        worst = self.working.most_violated(self.active.p)
         if worst < 0 or int(self.working.index[worst]) not in self.active.members:
             return worst
         # An active row holds by construction: when it seems not to, the factors need renewal, not the row.
         at = self.working.places(self.active.members)
         self.active.refresh(self.working.rows[at])
-        return self.working.most_violated(self.active.p, self.tolerance, skip=at)
+        return self.working.most_violated(self.active.p, skip=at)
 
-    def _take_in(self, index: Index) -> None:
+    def take_in(self, index: Index) -> None:
         rows = self.problem.rows(index) / self.unit
         length = np.linalg.norm(rows, axis=1)
         length[length == 0] = 1.0
@@ -234,18 +224,18 @@ class _Search:
         slack[np.isin(old.index, self.active.members)] = -np.inf
         return np.sort(np.argpartition(slack, room)[:room])
 
-    def members(self) -> tuple[Index, Vector, Vector]:
-        """The active rows: their index in the problem, in units of length 1, and their lengths."""
-        at = self.working.places(self.active.members)
-        return self.working.index[at], self.working.rows[at], self.working.length[at]
+    def multipliers(self, members: list[int], weights: Vector) -> Vector:
+        """Those of all rows, from those of rows of length 1."""
+        lam = np.zeros(len(self.problem))
+        lam[members] = weights / self.working.length[self.working.places(members)]
+        return lam
 
     def solution(self) -> Solution:
-        index, rows, length = self.members()
-        p, u = polished(rows.T, self.problem.b[index] / length)
-        lam = np.zeros(len(self.problem))
-        lam[index] = np.maximum(u, 0.0) / length / self.unit / self.unit
+        at = self.working.places(self.active.members)
+        p, u = polished(self.working.rows[at].T, self.working.b[at])
+        lam = self.multipliers(self.active.members, np.maximum(u, 0.0)) / self.unit / self.unit
         p = p / self.unit
-        nu = self.tie_multipliers(p - self.problem.transposed_times(lam))
+        nu = self.tie_multipliers(p - self.problem.inequalities.transposed_times(lam))
         return Solution(self.problem, p, lam, nu, self.steps)
 
     def tie_multipliers(self, pull: Vector) -> Vector:
@@ -255,73 +245,33 @@ class _Search:
         nu: Vector = lstsq(self.problem.ties.T, pull)[0]
         return nu
 
+    def witness(self, lam: Vector) -> Witness:
+        """Scaled to lam'b = 1."""
+        lam = lam / (lam @ self.problem.b or 1.0)
+        return Witness(self.problem, lam, self.tie_multipliers(-self.problem.inequalities.transposed_times(lam)))
 
-def _given_rows(problem: MarginProblem, start: Solution | Index | None) -> Index:
+
+def _given_rows(problem: MarginProblem, start: Solution | None) -> Index:
     """Rows to begin with; none where there is nothing to go by."""
     if start is None:
         return np.zeros(0, np.intp)
     if not isinstance(start, Solution):
-        given = indices(start)
-        rows = np.unique(given) if given.dtype.kind in "iu" or not given.size else np.full(1, -1)
-    elif problem.names is None or start.problem.names is None:
-        rows = np.flatnonzero(start.lam)
-    else:
-        rows = _same_names(problem.names, start.problem.names[np.flatnonzero(start.lam)])
-    if len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(problem)):
-        raise refusal("solve", "start", f"name rows below {len(problem)}, the number of rows", start)
-    return rows.astype(np.intp)
-
-
-def _same_names(names: Index, wanted: Index) -> Index:
-    """Rows whose name is one of those wanted."""
-    if not len(wanted) or not len(names):
-        return np.zeros(0, np.intp)
-    width = 1 + max(int(names[:, 1].max()), int(wanted[:, 1].max()))
-    codes, few = names[:, 0] * width + names[:, 1], np.unique(wanted[:, 0] * width + wanted[:, 1])
-    place = np.minimum(np.searchsorted(few, codes), len(few) - 1)  # few are wanted: no sorting of all names
-    return np.flatnonzero(few[place] == codes)
+        raise refusal("solve", "start", "be a Solution", start)
+    active, names, before = np.flatnonzero(start.lam), problem.names, start.problem.names
+    if names is None or before is None:
+        return active[active < len(problem)]
+    if not len(names) or not len(active):
+        return active[:0]
+    width = 1 + max(int(names[:, 1].max()), int(before[:, 1].max()))
+    return np.flatnonzero(np.isin(names @ [width, 1], before[active] @ [width, 1]))
 
 
 def _row_space(ties: Rows) -> Vector:
-    """(d, rank) an orthonormal basis of the span of the ties, block by block."""
-    R = np.zeros((0, ties.dim))
-    for begin in range(0, len(ties), _BLOCK):
-        block = ties.rows(np.arange(begin, min(begin + _BLOCK, len(ties))))
-        size = np.abs(block).max(axis=1, keepdims=True)
-        R = qr(np.concatenate([R, block / np.where(size > 0, size, 1.0)]), mode="r")[0][: ties.dim]
-    if not len(R):
+    """(d, rank) an orthonormal basis of the span of the ties."""
+    if not len(ties):
         return np.zeros((ties.dim, 0))
+    rows = ties.rows(np.arange(len(ties)))
+    size = np.abs(rows).max(axis=1, keepdims=True)
+    R = qr(rows / np.where(size > 0, size, 1.0), mode="r")[0][: ties.dim]
     _, values, directions = svd(R, full_matrices=False)
     return np.ascontiguousarray(directions[values > 1e-12 * max(values[0], 1e-300) * np.sqrt(ties.dim)].T)
-
-
-_SENTENCE = "solve: no direction separates the selected tokens from the others; `.witness` proves it."
-
-
-def _witness(search: _Search, index: Index, weights: Vector) -> Witness:
-    """Scaled to lam'b = 1."""
-    problem = search.problem
-    lam = np.zeros(len(problem))
-    lam[index] = weights
-    lam /= lam @ problem.b or 1.0
-    return Witness(problem, lam, search.tie_multipliers(-problem.transposed_times(lam)))
-
-
-def _not_separable(search: _Search, found: Contradiction) -> Exception:
-    at = search.working.places(found.members)
-    witness = _witness(search, search.working.index[at], found.weights / search.working.length[at])
-    if witness.is_proof(FARKAS):
-        return NotSeparable(_SENTENCE, witness)
-    return NotSolved(
-        "solve: the rows seem to contradict each other, but the proof does not hold to "
-        f"{FARKAS:g} (balance {witness.residuals()['balance']:.1e}). Scale or centre the keys."
-    )
-
-
-def _thin(search: _Search, solution: Solution) -> Witness | None:
-    """Where the margin is below 1e-9 of the rows' size the multipliers themselves are a Farkas vector: A'lam = p."""
-    index = np.flatnonzero(solution.lam)
-    if not len(index):
-        return None
-    witness = _witness(search, index, solution.lam[index])
-    return witness if witness.is_proof(FARKAS) else None

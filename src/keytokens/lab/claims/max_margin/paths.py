@@ -339,7 +339,7 @@ def _set_path(problem: Problem, by: float = 1.0) -> float:
     limit = Limit(problem.keys, problem.sets, least + math.log(by))
     size = limit.shortest.norm
     far = FAR if limit.proves else 10 * NEAR  # beside a best token that is outside of its set, others underflow soon
-    path = set_path(problem, [NEAR * size, far * size], starts=1).points
+    path = set_path(problem, [NEAR * size, far * size], starts=1)
     last = path[-1]
     off = min(float(np.linalg.norm(last.p / last.radius - p / size)) for p in limit.targets())
     if known is None:
