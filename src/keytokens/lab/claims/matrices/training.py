@@ -1,13 +1,8 @@
-"""Training attention by a matrix: which max-margin matrix W and K Q' find, and what W keeps of several tokens.
-
-Under a ReLU head, f = 1'relu(V'r) of the pooled token r, |V| = 1, attention may end on several tokens of an input, and
-one token of an input need not be best, since the head bends. Runs of that kind are here for the figure.
-"""
+"""Training attention by a matrix: which max-margin matrix W and K Q' find, and what W keeps of several tokens."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,17 +14,15 @@ from ....base.errors import NotSeparable
 from ....model.ragged import Bags, Vector
 from ....training.loop import Status, run
 from ...descent.flow import Flow, FlowState
-from ...descent.stack import Stack, softmax_first
 from ...problems.geometry import misalignment
 from ...problems.heads import Quadratic
-from ...problems.logits import EPSILON
 from ...problems.losses import Logistic
 from ...problems.problem import Problem
-from ...svm.matrix import MultiToken, attended_sets, matrix_problem, multi_token_svm, solve_matrix
+from ...svm.matrix import MultiToken, attended_sets, multi_token_svm, solve_matrix
 from ...svm.nuclear import solve_nuclear
 from ...svm.solution import NotSolved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import as_one_long_p, cross_spheres, linear_start, on_sphere
+from ..instances import as_one_long_p, cross_spheres, on_sphere
 from ..max_margin.assumptions import Local, is_clear, leaning, settling_power
 from ..max_margin.cones import unsettled
 from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
@@ -284,64 +277,3 @@ def _off_the_parts(x: Sharing, by: float = 1.0) -> float:
     log_weights = np.log(weights) + Logistic().log_abs_slope(outputs[names[:, 0]])
     log_weights[np.flatnonzero(direction.lam)[0]] += np.log(by)
     return max(float(np.abs(finite).max()), unsettled(direction, log_weights, W.ravel()))
-
-
-# Several tokens under a ReLU head -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Ended:
-    """A run that has decided, and 1 - cos of W, at the recorded steps, to three predictions of its direction."""
-
-    seed: int
-    tokens: int  # that keep attention, all inputs together
-    one: Vector  # to the max-margin matrix of the one token with most attention
-    direction: Vector  # to W_dir of all tokens that keep attention
-    both: Vector  # to W_fin + R W_dir, R fitted to the last W
-
-
-def draw_heads(seeds: range, n: int, T: int, d: int) -> tuple[Stack, Vector, Vector]:
-    """Random problems, their queries (m, n, d), and starts (m, d d); not all labels are +1."""
-    drawn = [_draw(np.random.default_rng([d, seed]), n, T, d) for seed in seeds]
-    values, queries, labels, V, start = (np.stack(part) for part in zip(*drawn, strict=True))
-    return Stack.under_relu(values, queries, labels, V, Logistic()), queries, start.reshape(len(drawn), -1)
-
-
-def _draw(rng: np.random.Generator, n: int, T: int, d: int) -> tuple[Vector, ...]:
-    V = rng.normal(size=(d, d))
-    x, z = on_sphere(rng, n, T, d), on_sphere(rng, n, d)
-    labels = rng.choice([-1.0, 1.0], n)
-    while (labels > 0).all():
-        labels = rng.choice([-1.0, 1.0], n)
-    return x, z, labels, V / np.linalg.norm(V), linear_start(rng, d, d)
-
-
-def ended_runs(seeds: range, n: int, T: int, d: int, eta: float, at: tuple[int, ...]) -> Iterator[Ended]:
-    """The runs that end with every token either above 1e-3 or at most 1e-6 of attention, and with separable sets."""
-    trials, queries, start = draw_heads(seeds, n, T, d)
-    small, basis = trials.on_span()
-    first = np.einsum("mk,mkj->mj", start, basis)
-    path = [start + np.einsum("mj,mkj->mk", y - first, basis) for y in small.path(at, eta, first, EPSILON)]
-    logits = trials.logits(path[-1])
-    attention = softmax_first(logits).transpose(1, 2, 0).reshape(len(trials), -1)
-    for k, seed in enumerate(seeds):
-        found = _ended(seed, trials.bags(k), queries[k], attention[k], [p[k] for p in path])
-        if found is not None:
-            yield found
-
-
-def _ended(seed: int, bags: Bags, queries: Vector, attention: Vector, path: list[Vector]) -> Ended | None:
-    sets = attended_sets(bags, attention)
-    if sets is None:
-        return None
-    with np.errstate(divide="ignore"):
-        shares = np.log(attention)
-    try:
-        several = multi_token_svm(bags, queries, sets, shares)
-        single = solve_matrix(matrix_problem(bags, queries, bags.argmax(attention)))
-    except (NotSeparable, NotSolved):
-        return None
-    last = path[-1].reshape(several.finite.shape)
-    targets = (single.p, several.direction.p, several.prediction(last))
-    one, direction, both = (np.array([misalignment(p, target) for p in path]) for target in targets)
-    return Ended(seed, sum(map(len, sets)), one, direction, both)
