@@ -140,7 +140,6 @@ SPOILT = [  # claim, instances, where the function is, its name, the change
     ("fu.finite-part", 2, training, "multi_token_svm", with_changes(finite=1.1)),
     ("fu.norms", 3, training, "solve_matrix", turned_solution),
     ("fu.norms", 6, training, "solve_nuclear", turned_solution),
-    ("fu.mirror-step", 6, mirrors, "bregman", lambda f: lambda a, b, q: f(b, a, q)),
     ("fu.lq-svm", 6, mirrors, "solve_lq", lambda f: lambda problem, q: replace(f(problem, 1.1 * q), measure=Lq(q))),
     ("te.p-gradient", 3, flows, "token_pulls", times(2)),
     ("te.divergence", 3, flows, "token_pull", lambda f: lambda *at: Scaled(-f(*at).array, f(*at).log_scale)),

@@ -10,8 +10,8 @@ import numpy as np
 
 from ....model.ragged import Bags, Index, Vector
 from ....training.loop import run
-from ...descent.steps import DescentState, MirrorDescent, Normalised, Plain, Step
-from ...problems.geometry import bregman, divergence, misalignment, norm
+from ...descent.steps import DescentState, MirrorDescent, Normalised
+from ...problems.geometry import divergence, misalignment, norm
 from ...problems.problem import Problem
 from ...problems.reading import Blocks
 from ...svm.lq import solve_lq
@@ -19,7 +19,6 @@ from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ..claim import Counter, Hypothesis, claim
 from ..instances import (
-    central_differences,
     cross_spheres,
     joint,
     two_inputs,
@@ -32,66 +31,6 @@ MIRROR = "Optimizing Attention with Mirror Descent (arXiv:2410.14581), abstract"
 
 def _draw_exponent(rng: np.random.Generator) -> float:
     return float(rng.choice([1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0]))
-
-
-# One step ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class OneStep:
-    """A point, a step length, and other points."""
-
-    problem: Problem
-    q: float
-    W: Vector
-    eta: float
-    others: Vector  # (m, d, e)
-    rule: Step
-
-    @cached_property
-    def after(self) -> Vector:
-        return run(MirrorDescent(self.problem, self.rule, q=self.q), self.W, 1).state.p
-
-
-def _draw_step(rng: np.random.Generator, normalised: bool = False) -> OneStep:
-    n, T, d = rng.integers([1, 2, 2], [4, 5, 5])
-    problem, eta = cross_spheres(rng, int(n), int(T), int(d)), float(rng.uniform(0.1, 2.0))
-    W, others = rng.normal(size=(d, d)), rng.normal(size=(5, d, d))
-    return OneStep(problem, _draw_exponent(rng), W, eta, others, Normalised(eta) if normalised else Plain(eta))
-
-
-PLAIN = Hypothesis[OneStep]("the step is eta times the gradient", lambda x: x.rule == Plain(x.eta))
-
-
-@claim(
-    "fu.mirror-step",
-    says="A step of mirror descent is the minimiser of eta <gradient, W> + D(W, W_0), D the divergence of |.|_q^q / q: "
-    "every other W is above it by exactly D(W, W_1).",
-    source="keytokens",
-    tolerance=1e-7,  # of the differences
-    constant="1 in 1 D(W, W_1)",
-    hypotheses=(PLAIN,),
-    draw=_draw_step,
-    seeds=30,
-    counters=(Counter("a normalised step", PLAIN.says, lambda: _draw_step(np.random.default_rng(0), normalised=True)),),
-)
-def _from_the_best(x: OneStep, by: float = 1.0) -> float:
-    """J(W) = eta <g, W> + D(W, W_0) is least at the step W_1: J(W) - J(W_1) = D(W, W_1); g by differences.
-
-    D by its definition: |a|_q^q/q - |b|_q^q/q - <sign(b) |b|^(q-1), a - b>.
-    """
-    g = central_differences(lambda W: x.problem.read((W,)).value, x.W)
-
-    def D(a: Vector, b: Vector) -> float:
-        powers, slope = np.abs([a, b]) ** x.q / x.q, np.sign(b) * np.abs(b) ** (x.q - 1)
-        return float(powers[0].sum() - powers[1].sum() - np.vdot(slope, a - b))
-
-    least = x.eta * np.vdot(g, x.after) + D(x.after, x.W)
-    apart = [D(W, x.after) for W in x.others]
-    above = [float(x.eta * np.vdot(g, W)) + D(W, x.W) - least for W in x.others]
-    same = [abs(b - bregman(W, x.after, x.q)) / (1 + b) for W, b in zip(x.others, apart, strict=True)]
-    beyond = [float(abs(a - by * b)) / (1 + b) for a, b in zip(above, apart, strict=True)]
-    return max(same + beyond)
 
 
 # The max-margin problem ----------------------------------------------------------------------------------------------

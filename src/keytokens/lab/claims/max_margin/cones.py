@@ -10,22 +10,19 @@ import numpy as np
 
 from ....model.ragged import Bags, Vector
 from ...descent.steps import Normalised, Plain, Polyak, Step, power
-from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.problem import Problem
 from ...svm.solution import Solution
 from ..claim import Counter, Hypothesis, claim
 from ..instances import (
-    FAR,
     as_one_long_p,
     descent_steps,
     flow_path,
     longest_difference,
     self_attention,
-    two_limits,
     two_scores,
 )
-from .assumptions import LOSSES, Local, best_solution, draw_equal_scores, draw_local, is_clear, near, settling_power
+from .assumptions import Local, best_solution, draw_equal_scores, draw_local, is_clear, near, settling_power
 from .lemmas import EQUAL, FALLS, FEASIBLE, LOCAL, PAPER
 
 # Where p stands beside the ray: Fig 5 and all others -----------------------------------------------------------------
@@ -114,79 +111,6 @@ def _offset(x: Settling, by: float = 1.0) -> float:
     log_weights[np.flatnonzero(solution.slack < 1e-6)[0]] += np.log(by)
     moved = (solution.problem.times(x.path[-1]) - solution.problem.times(x.path[-2]))[solution.slack < 1e-6]
     return max(unsettled(solution, log_weights, x.path[-1]), float(np.ptp(moved)))
-
-
-# Fig 8: two limits ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class TwoLimits:
-    """Keys (1, 0), 0 and (-a, b), 0, the first token of each input the better; two starts."""
-
-    problem: Problem
-    to_best: Vector
-    to_other: Vector
-
-    @property
-    def best(self) -> Local:
-        return Local(self.problem, np.array([0, 0]))
-
-    @property
-    def other(self) -> Local:
-        return Local(self.problem, np.array([0, 1]))
-
-
-def _draw_two_limits(rng: np.random.Generator) -> TwoLimits:
-    a, b = rng.uniform([1.5, 0.5], [3.0, 2.0])
-    return _two_limits(float(a), float(b), rng.uniform(0.5, 2.0, 2), LOSSES[rng.integers(len(LOSSES))])
-
-
-def _two_limits(a: float, b: float, gaps: Vector, loss: MarginLoss) -> TwoLimits:
-    """Starts twenty times as long as the max-margin directions."""
-    scores = np.array([gaps[0], 0.0, gaps[1], 0.0])
-    problem = Problem.of(Bags.of([[[1, 0], [0, 0]], [[-a, b], [0, 0]]]), scores, loss)
-    starts = (20 * Local(problem, np.array(selection)).direction for selection in ([0, 0], [0, 1]))
-    return TwoLimits(problem, *starts)
-
-
-BOTH = Hypothesis[TwoLimits](
-    "both selections are locally optimal", lambda x: x.best.is_locally_optimal and x.other.is_locally_optimal
-)
-
-
-def _pair(to_best: tuple[float, float], to_other: tuple[float, float]) -> Callable[[], TwoLimits]:
-    return lambda: TwoLimits(two_limits(), np.array(to_best), np.array(to_other))
-
-
-@claim(
-    "mm.tightness",
-    says="With two inputs the direction of the limit depends on the start, though all tokens but the best share one "
-    "score: one start goes to the best tokens' max-margin direction, another to that of a selection whose second "
-    "token is not the best but has no neighbour.",
-    source=PAPER + "Fig 8",
-    tolerance=1e-9,  # 1 - cos at |p| = 1e6
-    constant="the 1 by which each selected token is to stand above the others: of the first",
-    hypotheses=(FALLS, EQUAL, BOTH),
-    draw=_draw_two_limits,
-    seeds=16,
-    known=(
-        _pair((0, 0), (2, 0)),
-        _pair((0, 1), (5, 0)),
-        _pair((0, 2), (2, 0)),
-        _pair((0, 5), (5, 0)),
-        _pair((-1, 0), (2, 0)),
-        _pair((0, -1), (5, 0)),
-    ),
-    counters=(
-        Counter(
-            "a second token whose neighbour is better", BOTH.says, lambda: _two_limits(0.5, 1.0, np.ones(2), Logistic())
-        ),
-    ),
-    notes="The figure's coordinates are not printed; these are ours.",
-)
-def _both_reached(x: TwoLimits, by: float = 1.0) -> float:
-    pairs = ((x.to_best, x.best), (x.to_other, x.other))
-    return max(misalignment(flow_path(x.problem, start, FAR)[-1].p, limit.leaning(by)) for start, limit in pairs)
 
 
 # How fast ------------------------------------------------------------------------------------------------------------
