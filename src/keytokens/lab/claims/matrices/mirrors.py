@@ -18,19 +18,11 @@ from ...svm.lq import solve_lq
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ..claim import Counter, Hypothesis, claim
-from ..instances import (
-    cross_spheres,
-    joint,
-    two_inputs,
-)
+from ..instances import cross_spheres, joint, two_inputs
 from ..max_margin.assumptions import is_clear, is_separable, leaning, settling_power
 from ..rates import log_attention_gap
 
 MIRROR = "Optimizing Attention with Mirror Descent (arXiv:2410.14581), abstract"
-
-
-def _draw_exponent(rng: np.random.Generator) -> float:
-    return float(rng.choice([1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0]))
 
 
 # The max-margin problem ----------------------------------------------------------------------------------------------
@@ -51,7 +43,7 @@ def _draw_lq(rng: np.random.Generator) -> LqProblem:
     w = rng.normal(size=d)
     A = rng.normal(size=(m, d))
     A *= np.sign(A @ w)[:, None]  # so that w separates
-    q = _draw_exponent(rng)
+    q = float(rng.choice([1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0]))
     return LqProblem(A, q, q / (q - 1), w + 0.3 * rng.normal(size=(20, d)))
 
 
@@ -122,12 +114,8 @@ def _draw_mirror_run(rng: np.random.Generator, exponents: tuple[float, ...] = (1
     while True:
         problem, q = cross_spheres(rng, 2, 3, 3), float(rng.choice(exponents))
         x = MirrorRun(problem, q, rng.normal(size=(3, 3)), q)
-        if _saturated(x) and _locally_optimal(x):
+        if ON_ONE_TOKEN.holds(x) and LOCALLY.holds(x):
             return x
-
-
-def _saturated(x: MirrorRun) -> bool:
-    return log_attention_gap(x.end.reading) < np.log(1e-6)
 
 
 def _locally_optimal(x: MirrorRun) -> bool:
@@ -152,7 +140,9 @@ def settled_divergence(q: float, margin: float, width: float = WIDTH) -> float:
 
 
 OWN_NORM = Hypothesis[MirrorRun]("the max-margin problem has the norm of the descent", lambda x: x.measured == x.q)
-ON_ONE_TOKEN = Hypothesis[MirrorRun]("attention ends on one token of each input", _saturated)
+ON_ONE_TOKEN = Hypothesis[MirrorRun](
+    "attention ends on one token of each input", lambda x: log_attention_gap(x.end.reading) < np.log(1e-6)
+)
 LOCALLY = Hypothesis[MirrorRun](
     "the selected tokens have clearly better scores than those on the margin, and logits settle soon", _locally_optimal
 )
@@ -197,11 +187,7 @@ class JointTarget:
     def divergences(self, blocks: Blocks) -> tuple[float, float]:
         """Of W and of v."""
         v, W = blocks
-        return self._divergence(self.attention, W), self._divergence(self.head, v)
-
-    def _divergence(self, target: Solution, point: Vector) -> float:
-        """Bregman divergence from the direction of a point to that of a solution; 0 for a solution at 0."""
-        return divergence(target.p, np.ravel(point), self.q) if target.p.any() else 0.0
+        return divergence(self.attention.p, W.ravel(), self.q), divergence(self.head.p, v, self.q)
 
 
 def joint_target(problem: Problem, selection: Sequence[int] | Index, q: float) -> JointTarget:
@@ -256,8 +242,7 @@ def _draw_joint(rng: np.random.Generator) -> JointRun:
         x = Bags.of(np.stack([length * np.cos(angle), length * np.sin(angle)], axis=2))
         problem = Problem.cross_joint(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
         one = JointRun(problem, float(rng.choice([1.75, 2.0, 3.0])), (np.zeros(2), np.zeros((2, 2))))
-        met = all(hypothesis.holds(one) for hypothesis in (SUPPORT, DECIDED))
-        if met and settling_power(one.target.attention, one.q) > 0.1:
+        if SUPPORT.holds(one) and DECIDED.holds(one) and settling_power(one.target.attention, one.q) > 0.1:
             return one
 
 

@@ -29,8 +29,6 @@ from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
 
 # Training: W and (K, Q) ----------------------------------------------------------------------------------------------
 
-FARTHEST = {"W": 1e6, "KQ": 1e4}  # norms of the parameters that the flow goes to
-
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -47,9 +45,9 @@ class Trained:
 
     @cached_property
     def end(self) -> tuple[Status, FlowState]:
-        two = len(self.start) == 2
-        problem = self.problem.factors(self.start[0].shape[1]) if two else self.problem
-        flow = Flow(problem, FARTHEST["KQ" if two else "W"], growth=1e3, tolerance=1e-4, most_evaluations=1000)
+        two = self.own == "nuclear"
+        problem, far = (self.problem.factors(self.start[0].shape[1]), 1e4) if two else (self.problem, 1e6)
+        flow = Flow(problem, far, growth=1e3, tolerance=1e-4, most_evaluations=1000)
         found = run(flow, self.start, 20)
         return found.status, found.state
 
@@ -72,7 +70,7 @@ class Trained:
         return Local(as_one_long_p(self.problem), self.target.selection)
 
 
-def _draw_trained(rng: np.random.Generator, two: bool | None = None, width: int = 2) -> Trained:
+def _draw_trained(rng: np.random.Generator, two: bool | None = None) -> Trained:
     """Runs that arrive, and whose two solutions differ; for the factors two inputs of two tokens in the plane."""
     while True:
         both = bool(rng.integers(2)) if two is None else two
@@ -81,7 +79,7 @@ def _draw_trained(rng: np.random.Generator, two: bool | None = None, width: int 
         best = Local(as_one_long_p(problem), problem.values.argmax(problem.scores))
         if both and not (best.judged is not None and is_clear(best.optimum.solution)):
             continue
-        start = tuple(rng.normal(size=(2, d, width))) if both else (rng.normal(size=(d, d)),)
+        start = tuple(rng.normal(size=(2, 2, 2))) if both else (rng.normal(size=(d, d)),)
         x = Trained(problem, start, "nuclear" if both else "frobenius")
         if all(hypothesis.holds(x) for hypothesis in (ARRIVED, LOCALLY, DISTINCT)):
             return x
@@ -204,11 +202,8 @@ def best_shares(X: Vector, head: Any) -> tuple[Vector, tuple[int, ...], Vector]:
 def _draw_sharing(rng: np.random.Generator) -> Sharing:
     """Two inputs of three tokens, some of which share; none hangs by a thread."""
     while True:
-        x, z, head = (
-            rng.normal(size=(2, 3, 3)),
-            on_sphere(rng, 2, 3),
-            Quadratic(rng.normal(size=3), rng.uniform(0.2, 1)),
-        )
+        x, z = rng.normal(size=(2, 3, 3)), on_sphere(rng, 2, 3)
+        head = Quadratic(rng.normal(size=3), rng.uniform(0.2, 1))
         shares, sets, losses = zip(*(best_shares(one, head) for one in x), strict=True)
         if not 2 <= max(map(len, sets)) < 3 or min(s[s > 0].min() for s in shares) < 0.05:
             continue
@@ -217,11 +212,8 @@ def _draw_sharing(rng: np.random.Generator) -> Sharing:
         problem = Problem.under(Bags.of(x), z, np.ones(2), head)
         drawn = Sharing(problem, 0.3 * rng.normal(size=(3, 3)), shares, sets, losses)
         try:
-            if (
-                is_clear(drawn.several.direction)
-                and settling_power(drawn.several.direction) > 0.3
-                and KEEPS.holds(drawn)
-            ):
+            direction = drawn.several.direction
+            if is_clear(direction) and settling_power(direction) > 0.3 and KEEPS.holds(drawn):
                 return drawn
         except (NotSeparable, NotSolved):
             continue

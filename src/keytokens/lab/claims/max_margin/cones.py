@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ....model.ragged import Bags, Vector
+from ....model.ragged import Vector
 from ...descent.steps import Normalised, Plain, Polyak, Step, power
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.problem import Problem
@@ -22,17 +22,16 @@ from ..instances import (
     self_attention,
     two_scores,
 )
-from .assumptions import Local, best_solution, draw_equal_scores, draw_local, is_clear, near, settling_power
+from .assumptions import best_solution, draw_equal_scores, draw_small, is_clear, near, one_input, settling_power
+from .descents import LocalRun
 from .lemmas import EQUAL, FALLS, FEASIBLE, LOCAL, PAPER
 
 # Where p stands beside the ray: Fig 5 and all others -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Settling(Local):
+class Settling(LocalRun):
     """The flow from a start on the way to a max-margin direction."""
-
-    start: Vector
 
     @cached_property
     def path(self) -> list[Vector]:
@@ -56,7 +55,7 @@ def unsettled(solution: Solution, log_weights: Vector, p: Vector) -> float:
 
 def _draw_settling(rng: np.random.Generator) -> Settling:
     while True:
-        local = draw_local(rng, *rng.integers([1, 2, 3], [4, 4, 6]).tolist())
+        local = draw_small(rng)
         if is_clear(local.optimum.solution) and settling_power(local.optimum.solution) > 0.1:
             start = near(rng, local.direction, local.cone.mu * rng.random(), local.descent_radius)
             return Settling(local.problem, local.selection, start)
@@ -69,7 +68,7 @@ def _two_scores(C: float, loss: MarginLoss) -> Callable[[], Settling]:
 
 def _degenerate_problem() -> Problem:
     """Rows (1, 0) and (1, 1) are tight at p_mm = (1, 0), which needs the first only: p_2 grows like log|p|."""
-    return Problem.of(Bags.of([[[0, 0], [-1, 0], [-1, -1]]]), np.eye(3)[0])
+    return one_input([[0, 0], [-1, 0], [-1, -1]], np.eye(3)[0])
 
 
 CLEARLY = Hypothesis[Settling](

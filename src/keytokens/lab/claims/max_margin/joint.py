@@ -37,6 +37,7 @@ from ...problems.geometry import misalignment
 from ...problems.losses import Logistic
 from ...problems.problem import Problem
 from ...problems.scores import scores_of
+from ...selection import separable
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm, relaxed_problem
 from ...svm.solution import Solution
@@ -68,7 +69,7 @@ class JointLimit:
     @cached_property
     def head(self) -> Solution:
         """v_mm."""
-        return label_svm(self.problem.labels[:, None] * self.chosen, self.problem.labels)
+        return solve(MarginProblem.from_rows(self.chosen))
 
     @property
     def margin(self) -> float:
@@ -300,17 +301,6 @@ def _trained(rng: np.random.Generator, off: bool) -> JointLimit:
     return JointLimit(problem, selection, float(10 ** rng.uniform(-0.5, 0.5)))
 
 
-def _separable(one: JointLimit) -> bool:
-    return solved(lambda: one.strict) is not None
-
-
-def _all_on_margin(one: JointLimit) -> bool | None:
-    """False where an input is off the margin: a little attention elsewhere costs it nothing. None: not established."""
-    if len(one.support) < len(one.margins):
-        return False
-    return _established(one)
-
-
 def _established(one: JointLimit) -> bool | None:
     """Assumption C on the supporting inputs; a weight that the linear program cannot tell from 0 decides nothing."""
     return True if one.nu > 1e-6 * one.margin else None
@@ -341,16 +331,15 @@ def _off_the_margin(rng: np.random.Generator) -> JointLimit:
     """Some inputs off the margin, and p_relax selects their tokens although it asks for nothing; r / R large enough."""
     while True:
         one = _trained(rng, off=True)
-        if not _separable(one) or not one.selects(one.relaxed.p):
-            continue
-        return JointLimit(one.problem, one.selection, max(one.least_ratio * rng.uniform(1.05, 2.0), one.ratio))
+        if _SEPARABLE.holds(one) and _RELAXED_SELECTS.holds(one):
+            return replace(one, ratio=max(one.least_ratio * rng.uniform(1.05, 2.0), one.ratio))
 
 
 def _any_ratio(rng: np.random.Generator) -> JointLimit:
     """Some inputs off the margin, any r / R for which the limit selects all tokens."""
     while True:
         one = _trained(rng, off=True)
-        if _separable(one) and one.selects(one.attention.p):
+        if _SEPARABLE.holds(one) and _LIMIT_SELECTS.holds(one):
             return one
 
 
@@ -363,10 +352,12 @@ def _long_zero() -> JointLimit:
 
 
 _LOGISTIC = Hypothesis[JointLimit]("the loss is logistic", lambda one: isinstance(one.problem.loss, Logistic))
-_SEPARABLE = Hypothesis[JointLimit]("attention can select the tokens", _separable)
+_SEPARABLE = Hypothesis[JointLimit](
+    "attention can select the tokens", lambda one: separable(one.problem.keys, one.selection)
+)
 _CONDITION = Hypothesis[JointLimit](
     "Assumption C, since every input has weight in the max-margin head and other tokens are shorter than its margin",
-    _all_on_margin,
+    lambda one: len(one.support) == len(one.margins) and _established(one),
 )
 _SHORT = Hypothesis[JointLimit](
     "all other tokens are shorter than the label margin", lambda one: one.longest < one.margin

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from ...svm.solution import Solution
 from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from .assumptions import LOSSES, can_win, falls, slopes
+from .assumptions import LOSSES, can_win, falls, one_input, slopes
 
 NEAR, FAR, PROVED = 10.0, 1e4, 1e8  # radii, in units of |p_mm|
 
@@ -79,13 +80,12 @@ def _in_space(problem: Problem) -> Problem:
 
 def _floor() -> Problem:
     """One input of two tokens and the loss -x: what is proved of L - L* is attained."""
-    return Problem.of(Bags.of([[[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]]), np.array([1.0, 0.0]), Correlation())
+    return one_input([[1, 0, 0], [0, 0, 0]], [1, 0], Correlation())
 
 
 def _two_winners() -> Problem:
     """Tokens (-1, 0, 0) and (2, 0, 0) tie for the best: the path takes the second, whose margin is larger."""
-    keys = Bags.of([[[-1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
-    return Problem.of(keys, np.array([1.0, 1.0, 0.0]))
+    return one_input([[-1, 0, 0], [2, 0, 0], [0, 0, 0]], [1, 1, 0])
 
 
 def _strict(problem: Problem) -> bool:
@@ -136,11 +136,10 @@ class Decomposed:
     said: Decomposition
 
 
-def _bounded(one: Decomposed) -> bool | None:
-    """Whether what is said is true, by bounds of the head that are proved; None for a head without."""
+def _bounded(one: Decomposed) -> bool:
+    """Whether what is said is true, by bounds of the head that are proved."""
     known = falls_of(one.problem)
-    if known is None:
-        return None
+    assert known is not None
     rounding = 1e-9 * float(known.nu.max())
     return bool(
         np.array_equal(one.said.nu, one.problem.nu)
@@ -188,13 +187,12 @@ def _off_bounds(one: Decomposed, p: Vector) -> float:
     """By how much nu_i - f_i, or Z_i, leaves its bounds at p."""
     reading, known, nu = one.problem.read((p,)), falls_of(one.problem), one.problem.nu
     assert isinstance(reading, HeadReading)
+    assert known is not None
     q = np.exp(reading.log_outside)
     lost = nu - reading.margins
     Z = reading.margins - nu * (1 - q)
-    excesses = [Z - (1 - one.said.eps) * nu * q, -one.said.C * q.max() - Z]
-    if known is not None:
-        excesses += [known.least * q - lost, lost - known.most * q]
-    return float(np.max(excesses))
+    bounds = (known.least * q - lost, lost - known.most * q)
+    return float(np.max([Z - (1 - one.said.eps) * nu * q, -one.said.C * q.max() - Z, *bounds]))
 
 
 def _any_logits(rng: np.random.Generator) -> Decomposed:
@@ -220,26 +218,22 @@ def _some_p(problem: Problem, outside: list[list[int]]) -> list[Vector]:
     return [*some, *rng.normal(size=(10, problem.keys.dim))]
 
 
+def _first_best(values: Any, keys: Any) -> Problem:
+    """Values of one number, which are what the head sees; the first token of each input is the set."""
+    n, shaped = len(values), np.array(values)[..., None]
+    return Problem.with_sets(np.ones(n), shaped, Linear(np.ones(1)), keys, [[0]] * n, Correlation())
+
+
 def _nearly_tied() -> Decomposed:
     """A token outside of the set loses 1e-6 where eps = 1/2 is said."""
-    values, keys = Bags.of([[[1.0], [1.0 - 1e-6]], [[1.0], [0.0]]]), Bags.of(np.eye(4).reshape(2, 2, 4))
-    problem = Problem.with_sets([1, 1], values, Linear(np.ones(1)), keys, [[0], [0]], Correlation())
+    problem = _first_best([[1.0, 1.0 - 1e-6], [1.0, 0.0]], np.eye(4).reshape(2, 2, 4))
     return Decomposed(problem, Decomposition(problem.nu, 0.0, 0.5))
 
 
 def _both_attained() -> Decomposed:
     """Two inputs with a token that loses all of nu and one that loses 1e-6 of it: C+ and C- are both attained."""
-    values = Bags.of([[[1.0], [0.0], [1.0 - 1e-6]]] * 2)
-    problem = Problem.with_sets(
-        [1, 1], values, Linear(np.ones(1)), Bags.of(np.eye(6).reshape(2, 3, 6)), [[0], [0]], Correlation()
-    )
+    problem = _first_best([[1.0, 0.0, 1.0 - 1e-6]] * 2, np.eye(6).reshape(2, 3, 6))
     return Decomposed(problem, decomposition(problem))
-
-
-def _floor_of_sets() -> Problem:
-    """`_floor`, with the one best token as a set."""
-    one = _floor()
-    return Problem.with_sets([1], [one.scores[:, None]], Linear(np.ones(1)), one.keys, [[0]], one.loss)
 
 
 def _two_solutions() -> Problem:
@@ -328,7 +322,7 @@ def _pairs_compared(one: Decomposed, by: float = 1.0) -> float:
     constant="the least loss beside the attention off the sets: attained by one input of two tokens",
     draw=lambda rng: _with_sets(rng, free=False),
     seeds=22,
-    known=(_two_solutions, _floor_of_sets),
+    known=(_two_solutions, lambda: _first_best([[1.0, 0.0]], _floor().keys)),
     counters=(Counter("a set that leaves out a best token", _DECOMPOSED.says, _set_too_small),),
     notes="How near every minimum on the ball is, is ours.",
 )
