@@ -17,9 +17,10 @@ from ...problems.reading import Blocks
 from ...svm.lq import solve_lq
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
+from ...svm.solver import solved
 from ..claim import Counter, Hypothesis, claim
 from ..instances import cross_spheres, joint, two_inputs
-from ..max_margin.assumptions import is_clear, is_separable, leaning, settling_power
+from ..max_margin.assumptions import leaning, settles, settling_power
 from ..rates import log_attention_gap
 
 MIRROR = "Optimizing Attention with Mirror Descent (arXiv:2410.14581), abstract"
@@ -123,7 +124,7 @@ def _locally_optimal(x: MirrorRun) -> bool:
     found = x.solution(x.q)
     starts, scores = x.problem.values.starts, x.problem.scores
     gaps = [scores[x.end.reading.selected[i]] - scores[starts[i] + t] for i, t in found.support_tokens]
-    return min(gaps) > 0.05 and is_clear(found) and settling_power(found, x.q) > 0.1 and found.norm < 4
+    return min(gaps) > 0.05 and settles(found, x.q) and found.norm < 4
 
 
 def settled_divergence(q: float, margin: float, width: float = WIDTH) -> float:
@@ -221,11 +222,6 @@ class JointRun:
         return self.end.reading.selection
 
     @cached_property
-    def rows(self) -> Vector:
-        """Y_i r_i of the selected tokens."""
-        return self.problem.labels[:, None] * self.problem.values.rows[self.problem.values.chosen(self.selection)]
-
-    @cached_property
     def target(self) -> JointTarget:
         return joint_target(self.problem, self.selection, self.q)
 
@@ -247,9 +243,8 @@ def _draw_joint(rng: np.random.Generator) -> JointRun:
 
 
 def _all_support(x: JointRun) -> bool:
-    return is_separable(MarginProblem.from_rows(x.rows)) and bool(
-        (x.target.head.lam > 1e-3 * x.target.head.lam.max()).all()
-    )
+    found = solved(lambda: x.target.head)
+    return found is not None and bool((found.lam > 1e-3 * found.lam.max()).all())
 
 
 def _decided(x: JointRun) -> bool:
@@ -290,7 +285,7 @@ def _off_both(x: JointRun, by: float = 1.0) -> float:
     if x.known is not None and tuple(x.selection.tolist()) != x.known:
         return 1.0
     v, W = x.end.blocks
-    margins = float(x.target.attention.problem.times(W.ravel()).min()), float((x.rows @ v).min())
+    margins = float(x.target.attention.problem.times(W.ravel()).min()), float(x.target.head.problem.times(v).min())
     lean = replace(x.target, attention=solve_lq(leaning(x.target.attention.problem, by), x.q))
     off = lean.divergences(x.end.blocks)
     return max(one - settled_divergence(x.q, margin) for one, margin in zip(off, margins, strict=True))

@@ -23,7 +23,7 @@ from ...svm.nuclear import solve_nuclear
 from ...svm.solution import NotSolved
 from ..claim import Counter, Hypothesis, claim
 from ..instances import as_one_long_p, cross_spheres, on_sphere
-from ..max_margin.assumptions import Local, is_clear, leaning, settling_power
+from ..max_margin.assumptions import Local, is_clear, leaning, settles
 from ..max_margin.cones import unsettled
 from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
 
@@ -212,8 +212,7 @@ def _draw_sharing(rng: np.random.Generator) -> Sharing:
         problem = Problem.under(Bags.of(x), z, np.ones(2), head)
         drawn = Sharing(problem, 0.3 * rng.normal(size=(3, 3)), shares, sets, losses)
         try:
-            direction = drawn.several.direction
-            if is_clear(direction) and settling_power(direction) > 0.3 and KEEPS.holds(drawn):
+            if settles(drawn.several.direction, power=0.3) and KEEPS.holds(drawn):
                 return drawn
         except (NotSeparable, NotSolved):
             continue
@@ -253,7 +252,10 @@ BEST = Hypothesis[Sharing](
     notes="W_fin + R W_dir is the paper's formula. Here the shares are predicted without a run, from the head alone.",
 )
 def _off_the_parts(x: Sharing, by: float = 1.0) -> float:
-    """W along the ties against W_fin; the tight logits against their law."""
+    """W along the ties against W_fin, ten thousand times finer; the tight logits against their law.
+
+    Attention among kept tokens settles like exp(-t), not like t^-0.3: what is left is the solver's 1e-8 of W.
+    """
     several, W = x.several, x.W
     direction, names = several.direction, several.direction.problem.names
     assert names is not None
@@ -268,4 +270,4 @@ def _off_the_parts(x: Sharing, by: float = 1.0) -> float:
     ]
     log_weights = np.log(weights) + Logistic().log_abs_slope(outputs[names[:, 0]])
     log_weights[np.flatnonzero(direction.lam)[0]] += np.log(by)
-    return max(float(np.abs(finite).max()), unsettled(direction, log_weights, W.ravel()))
+    return max(1e4 * float(np.abs(finite).max()), unsettled(direction, log_weights, W.ravel()))

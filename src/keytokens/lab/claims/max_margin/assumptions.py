@@ -50,7 +50,8 @@ class Sigmoid:
         return -sign, log_expm1 + x - np.logaddexp(0, x + delta) - np.logaddexp(0, x)
 
 
-LOSSES: tuple[MarginLoss, ...] = (Logistic(), Exponential(), Correlation(), Sigmoid())
+CONVEX: tuple[MarginLoss, ...] = (Logistic(), Exponential(), Correlation())
+LOSSES = (*CONVEX, Sigmoid())
 
 # The Lipschitz constant of loss' on margins of at least `low`.
 _CURVATURES: dict[str, Callable[[float], float]] = {
@@ -142,6 +143,11 @@ def settling_power(found: Solution, q: float = 2.0) -> float:
     A = A - A @ np.linalg.pinv(ties) @ ties if len(ties) else A
     M = A @ (np.maximum(size, 1e-6 * size.max()) ** (2 - q) * A).T * found.lam[on]
     return float(np.linalg.eigvals(M).real.min() / M.sum(axis=1).mean())
+
+
+def settles(found: Solution, q: float = 2.0, power: float = 0.1) -> bool:
+    """Whether offsets and angles settle soon."""
+    return is_clear(found) and settling_power(found, q) > power
 
 
 def step_limit(problem: Problem) -> float:

@@ -2,25 +2,10 @@
 
 A selection takes a token r_i of each input. v_mm is the max-margin head of the Y_i r_i, Gamma = 1/|v_mm| its margin, u
 its direction, Gamma_i = Y_i u'r_i >= Gamma the margin of input i, S the inputs with Gamma_i = Gamma. All other tokens
-are no longer than beta < Gamma. Gamma u = sum_i w_i Y_i r_i with weights w >= 0 that sum to 1.
+are no longer than beta < Gamma. Gamma u = sum_i w_i Y_i r_i with weights w >= 0 that sum to 1. u_p is the limit of p.
 
-1. If at (v, p) with |v| <= 1 every input has margin at least m > beta, and attention s_i on its selected token, then
-   Y_i v'r_i >= beta + (m - beta)/s_i. The mean with weights w gives Gamma v'u >= beta + (m - beta) sum_i w_i / s_i. So
-   m <= Gamma - (Gamma - beta) w_i (1 - s_i), which is Assumption C on S with nu = (Gamma - beta) min_S max_w w_i; and
-   v'u >= m / Gamma.
-2. A minimum (v, p) has no more loss than (r u, R u_p), for any unit u_p. So every margin is at least mu, the inverse of
-   the loss at n times that one. By 1., cos(v, u) >= mu / (r Gamma), and the scores g_i = Y_i v'r_i >= mu are the best.
-3. With this v, p is no worse than R u_p. Beyond sum_i loss(g_i)/n the loss is, for each i, at least |loss'(g_i)| (g_i -
-   r beta) q_i / n with q_i = 1 - s_i >= 1/(1 + exp(m_i)), m_i the attention margin of input i. At R u_p it is at most
-   max_k exp(-g_k + delta_k) delta_k, delta_k = (g_k + r beta) (T_k - 1) exp(-m_k). So each m_i of p has a lower bound.
-4. With rows and multipliers of a max-margin problem, u_p = sum lam_j a_j: cos(p, u_p) >= sum lam_j (bound of j) / R.
-
-|loss'(g_i)| falls like exp(-r Gamma_i): an input off the margin counts less by exp(-r (Gamma_i - Gamma)). So for r/R =
-ratio, u_p is the unit vector with the largest z such that input i has attention margin z - ratio (Gamma_i - Gamma), or
-0 if that is negative. With all inputs in S it is the max-margin direction; with a large ratio it is the relaxed one.
-
-So how near every minimum is to its limit is proved, and no search for the global one has to be trusted. These constants
-are ours.
+How near every minimum is to its limit is proved, in four steps that `docs/proofs.md` has under mm.thm5, and no search
+for the global one has to be trusted. These constants are ours.
 """
 
 from __future__ import annotations

@@ -195,6 +195,7 @@ class Places:
 
     problem: Problem
     points: Vector  # (m, d)
+    pi: float = 0.0  # of Lemma 5
 
 
 def _draw_places(rng: np.random.Generator) -> Places:
@@ -252,11 +253,6 @@ def _correlation(places: Places, by: float = 1.0) -> float:
 # Lemma 5: with one input the max-margin direction is as steep as any -------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Steepness(Places):
-    pi: float
-
-
 def entropy_gap(T: int) -> float:
     """w: the largest possible mean of x_t - min x under weights exp(-x_t), t = 2, ..., T; w exp(w) = (T - 2)/e.
 
@@ -265,22 +261,22 @@ def entropy_gap(T: int) -> float:
     return float(lambertw((T - 2) / np.e).real)
 
 
-def _steep_radius(x: Steepness) -> float:
+def _steep_radius(x: Places) -> float:
     return entropy_gap(int(x.problem.keys.sizes.max())) / (x.pi * best_solution(x.problem).margin)
 
 
-def _draw_steepness(rng: np.random.Generator) -> Steepness:
+def _draw_steepness(rng: np.random.Generator) -> Places:
     T, d = rng.integers([2, 3], [8, 6])
     problem, pi = draw_equal_scores(rng, 1, T, d), float(10 ** rng.uniform(-2, 0.5))
     solution = best_solution(problem)
-    radius = max(_steep_radius(Steepness(problem, np.zeros((0, d)), pi)), 1e-3)
+    radius = max(_steep_radius(Places(problem, np.zeros((0, d)), pi)), 1e-3)
     away = [near(rng, solution.p, mu, radius) for mu in 10 ** rng.uniform(-6, 0, 6)]
     ways = np.vstack([rng.normal(size=(4, d)), away])
     sizes = radius * np.maximum(1, 10 ** rng.uniform(-1, 3, (10, 1)))
-    return Steepness(problem, ways * sizes / np.linalg.norm(ways, axis=1, keepdims=True), pi)
+    return Places(problem, ways * sizes / np.linalg.norm(ways, axis=1, keepdims=True), pi)
 
 
-def _nearly_attained(share: float = 1.0) -> Steepness:
+def _nearly_attained(share: float = 1.0) -> Places:
     """Keys 0, (-1, 0) and, four times, (-1, -1e4): at the radius, turned by (1 + w)/(1e4 radius), nothing is left over.
 
     `share` of the radius: below 1 the inequality fails.
@@ -290,11 +286,11 @@ def _nearly_attained(share: float = 1.0) -> Steepness:
     radius = share * w / pi
     turn = (1 + w) / radius / wide
     points = radius * np.array([[np.cos(turn), np.sin(turn)]])
-    return Steepness(one_input([[0, 0], [-1, 0], *[[-1, -wide]] * (T - 2)], np.eye(T)[0]), points, pi)
+    return Places(one_input([[0, 0], [-1, 0], *[[-1, -wide]] * (T - 2)], np.eye(T)[0]), points, pi)
 
 
 ONE = Hypothesis[Any]("there is one input", lambda x: len(x.problem.keys) == 1)
-FAR = Hypothesis[Steepness](
+FAR = Hypothesis[Places](
     "|p| is at least w/(pi Theta)",
     lambda x: bool((np.linalg.norm(x.points, axis=1) >= _steep_radius(x) * (1 - 1e-12)).all()),
 )
@@ -315,18 +311,18 @@ FAR = Hypothesis[Steepness](
         Counter(
             "two inputs, along the locally optimal direction",
             ONE.says,
-            lambda: Steepness(two_limits(), np.array([[20.0, 0.0]]), 0.5),
+            lambda: Places(two_limits(), np.array([[20.0, 0.0]]), 0.5),
         ),
         Counter(
             "three scores, along the locally optimal direction",
             EQUAL.says,
-            lambda: Steepness(one_bag(0.0), np.array([[50.0, 0.0]]), 0.5),
+            lambda: Places(one_bag(0.0), np.array([[50.0, 0.0]]), 0.5),
         ),
         Counter("nine tenths of the radius", FAR.says, lambda: _nearly_attained(0.9)),
     ),
     notes="The statement is reconstructed from its use in the proof of Theorem 2; the radius is ours, and sharp.",
 )
-def _steepness(x: Steepness, by: float = 1.0) -> float:
+def _steepness(x: Places, by: float = 1.0) -> float:
     """(slope along p) / (slope along p_mm) / (1 + pi) - 1, at the worst place."""
     solution = best_solution(x.problem)
     worst = -np.inf

@@ -1,16 +1,9 @@
 """The loss far out along a direction: which tokens decide its sign, and from which radius on they do.
 
 E(p) = L(p) - L with all attention on a selection. For a token t with row a_t = k_selected - k_t and score gap g_t =
-gamma_selected - gamma_t, the attention is s_t <= exp(-a_t'p), and s_t >= exp(-a_t'p) / T where the selection leads.
-With low <= |loss'| <= high on the range of the scores,
-(1/n) (low sum+ s_t g_t - high sum- s_t |g_t|) <= E(p) <= (1/n) (high sum+ s_t g_t - low sum- s_t |g_t|),
-sum+ over positive and sum- over negative gaps. So the tokens nearest to the selected ones decide, once R is large. That
-radius is computed: these constants are ours, the statements the paper's.
-
-So a path cannot go where no locally optimal direction is: another point of the cone is better, from a radius on. Let q
-be a unit direction. If all its neighbours score less and it is not the max-margin direction of its tokens, a direction
-nearby has a larger margin, and there E is smaller far out. If a neighbour scores more, E is negative along a direction
-nearby where this neighbour is the only one, and more so at half the radius.
+gamma_selected - gamma_t, the attention is s_t <= exp(-a_t'p), and s_t >= exp(-a_t'p) / T where the selection leads. So
+the tokens nearest to the selected ones decide, once R is large (`docs/proofs.md`, mm.lemma8 and mm.thm4). That radius
+is computed: these constants are ours, the statements the paper's.
 """
 
 from __future__ import annotations

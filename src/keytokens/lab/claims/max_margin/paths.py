@@ -1,15 +1,7 @@
 """The regularisation path with the head fixed, linear or not: where the best p on growing balls goes.
 
-How far a minimum on a ball can be from the max-margin direction is proved from its loss alone, whoever found it. That
-is ours, the statement the paper's.
-
-Let O_i be the sets of best tokens, q_i the attention outside of O_i and m_i = max_O k'p - max_outside k'p. Then
-L - L* >= least q_max               least = (least |loss'|) (least score gap to the outside) / n with a linear head
-q_i >= 1/(1 + |O_i| exp(m_i))
-so a small loss means a large margin m = min_i m_i >= M. Where |p| <= R, p / M is a feasible point, of length at most
-R / M, of the max-margin problem of some choice of winners. If p_mm is the shortest one of that choice, p'p_mm >= M
-|p_mm|^2 (p_mm is the projection of 0), that is 1 - cos(p, p_mm) <= 1 - M |p_mm| / R. The minimum on the ball has the
-least loss, so this holds for it with the loss of any point at all: no search for a global minimum has to be trusted.
+How far a minimum on a ball can be from the max-margin direction is proved from its loss alone, whoever found it
+(`docs/proofs.md`, mm.thm1). That is ours, the statement the paper's.
 """
 
 from __future__ import annotations
@@ -31,7 +23,7 @@ from ...paths.sets import falls as falls_of
 from ...problems.geometry import misalignment
 from ...problems.heads import Linear, Quadratic, Tanh
 from ...problems.logits import Keys
-from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
+from ...problems.losses import Correlation, MarginLoss
 from ...problems.problem import Problem
 from ...problems.sets import HeadReading, Sets
 from ...problems.sets import Limit as Exact
@@ -41,7 +33,7 @@ from ...svm.solution import Solution
 from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from .assumptions import LOSSES, can_win, falls, one_input, slopes
+from .assumptions import CONVEX, LOSSES, can_win, falls, one_input, slopes
 
 NEAR, FAR, PROVED = 10.0, 1e4, 1e8  # radii, in units of |p_mm|
 
@@ -125,9 +117,6 @@ def _ball_path(problem: Problem, by: float = 1.0) -> float:
     return max(away, off_proof(problem, limit, path)) if limit.proves else away
 
 
-CONVEX = (Logistic(), Exponential(), Correlation())  # the bounds of `paths.decomposition` are for these
-
-
 @dataclass(frozen=True, eq=False)
 class Decomposed:
     """A problem with optimal sets, and what is said of it: f_i = nu_i (1 - q_i) + Z_i with the constants C and eps."""
@@ -150,7 +139,7 @@ def _bounded(one: Decomposed) -> bool:
 
 def _with_sets(rng: np.random.Generator, free: bool) -> Problem:
     """One or two optimal tokens an input, others below them; with `free` keys, any logits come from some p."""
-    kind, loss = int(rng.integers(3)), CONVEX[int(rng.integers(3))]
+    kind, loss = int(rng.integers(3)), CONVEX[int(rng.integers(3))]  # which `paths.decomposition` has bounds for
     for _ in range(1000):
         try:
             problem = _maybe_with_sets(rng, kind, loss, free)
@@ -335,7 +324,7 @@ def _set_path(problem: Problem, by: float = 1.0) -> float:
     far = FAR if limit.proves else 10 * NEAR  # beside a best token that is outside of its set, others underflow soon
     path = set_path(problem, [NEAR * size, far * size], starts=1).points
     last = path[-1]
-    off = min(float(np.linalg.norm(last.p / last.radius - p / size)) for p in limit.targets())
+    off = min(float(np.linalg.norm(last.p / last.radius - p / size)) for p in limit.targets)
     if known is None:
         return off
     return max(
@@ -396,7 +385,7 @@ class Limit:
 
     def misalignment(self, p: Vector) -> float:
         """1 - cos to the nearest shortest solution."""
-        return min(misalignment(p, target) for target in self.targets())
+        return min(misalignment(p, target) for target in self.targets)
 
     @property
     def most_winners(self) -> int:
@@ -421,6 +410,7 @@ class Limit:
         """No p in the ball has a smaller log(L - L*): its margin is at most R / |p_mm|."""
         return self.log_least - float(np.logaddexp(0.0, math.log(self.most_winners) + radius / self.shortest.norm))
 
+    @property
     def targets(self) -> list[Vector]:
         """The shortest solutions, several where norms tie."""
         return [one.p for one in self.solutions if one.norm <= self.shortest.norm * (1 + 1e-9)]
