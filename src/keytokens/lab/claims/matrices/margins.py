@@ -288,7 +288,3 @@ def _three_roads(x: Factored, by: float = 1.0) -> float:
         outside,
         x.frobenius.norm / size - 1,
     )
-
-
-def best_tokens(one: Problem) -> Wanted:
-    return Wanted(one.values, one.queries, one.values.argmax(one.scores))

@@ -25,7 +25,7 @@ from ..claim import Counter, Hypothesis, claim
 from ..instances import as_one_long_p, cross_spheres, on_sphere
 from ..max_margin.assumptions import Local, is_clear, leaning, settles
 from ..max_margin.cones import unsettled
-from .margins import OURS, PAPER, Wanted, best_tokens, rank_of
+from .margins import OURS, PAPER, Wanted, rank_of
 
 # Training: W and (K, Q) ----------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ def _narrow() -> Trained:
     rng = np.random.default_rng(0)
     while True:
         problem, start = cross_spheres(rng, 3, 2, 2), tuple(3 * rng.normal(size=(2, 2, 1)))
-        best = best_tokens(problem)
+        best = Wanted(problem.values, problem.queries, problem.values.argmax(problem.scores))
         if best.nuclear is None or best.nuclear.rank.relative < 2:
             continue
         x = Trained(problem, start, "nuclear")
@@ -160,13 +160,16 @@ class Sharing:
 
     @cached_property
     def W(self) -> Vector:
-        """After a time of 1e11: attention off the sets falls like 1/t."""
+        """After a time of 1e13: attention off the sets falls like 1/t.
+
+        A token that the start has put far behind waits there until t = exp(margin), 1e9 at times, and settles then.
+        """
 
         def down(t: float, w: Vector) -> Vector:
             W = (w.reshape(self.start.shape),)
             return self.problem.descent(self.problem.read(W), W)[0].plain.ravel()
 
-        found = solve_ivp(down, (0.0, 1e11), self.start.ravel(), method="BDF", rtol=1e-8, atol=1e-10)
+        found = solve_ivp(down, (0.0, 1e13), self.start.ravel(), method="BDF", rtol=1e-8, atol=1e-10)
         return np.asarray(found.y[:, -1].reshape(self.start.shape), np.float64)
 
     @property
@@ -243,7 +246,7 @@ BEST = Hypothesis[Sharing](
     "it comes to the shortest matrix with the best shares, W_fin; along the others it grows in the direction W_dir: "
     "tight logits stand at t + log(weight/multiplier), weight = share |loss'| (what attention there loses).",
     source=OURS,
-    tolerance=2e-2,  # of logits: about 10 at first, which falls like t^-0.3 or faster until t = 1e11
+    tolerance=2e-2,  # of logits: about 10 at first, which falls like t^-0.3 or faster until t = 1e13
     constant="the weight of the first row",
     hypotheses=(BEST, KEEPS),
     draw=_draw_sharing,

@@ -253,8 +253,12 @@ def _roughness(x: Smooth, by: float = 1.0) -> float:
 class GlobalRun:
     problem: Problem
     start: Vector
-    eta: float
-    directed: bool  # whether a direction is claimed, or the growth of the norm alone
+    share: float = 1.0  # of 1/L
+    directed: bool = True  # whether a direction is claimed, or the growth of the norm alone
+
+    @property
+    def eta(self) -> float:
+        return self.share * step_limit(self.problem)
 
 
 def _draw_global(rng: np.random.Generator) -> GlobalRun:
@@ -262,17 +266,13 @@ def _draw_global(rng: np.random.Generator) -> GlobalRun:
     n = 1 if rng.random() < 0.5 else n
     problem = draw_equal_scores(rng, n, T, max(d, n * (T - 1) // 2 + 1))
     start = rng.normal(size=problem.keys.dim) * rng.choice([0.0, 0.3, 2.0])
-    return GlobalRun(problem, start, step_limit(problem) * rng.uniform(0.5, 1.0), bool(n == 1))
+    return GlobalRun(problem, start, rng.uniform(0.5, 1.0), bool(n == 1))
 
 
-SMALL = Hypothesis[Any]("steps are at most 1/L", lambda x: x.eta <= step_limit(x.problem) * (1 + 1e-12))
+SMALL = Hypothesis[GlobalRun]("steps are at most 1/L", lambda x: x.share <= 1)
 ALONE = Hypothesis[GlobalRun](
     "there is one input, where a direction is claimed", lambda x: not x.directed or len(x.problem.keys) == 1
 )
-
-
-def _global_run(problem: Problem, start: list[float]) -> GlobalRun:
-    return GlobalRun(problem, np.array(start), step_limit(problem), directed=True)
 
 
 @claim(
@@ -288,13 +288,13 @@ def _global_run(problem: Problem, start: list[float]) -> GlobalRun:
     draw=_draw_global,
     seeds=24,
     counters=(
-        Counter("three scores", EQUAL.says, lambda: _global_run(one_bag(0.0), [0.0, -1.0])),
+        Counter("three scores", EQUAL.says, lambda: GlobalRun(one_bag(0.0), np.array([0.0, -1.0]))),
         Counter(
             "a best token between two others",
             FEASIBLE.says,
-            lambda: _global_run(one_input([[0], [1], [-1]], np.eye(3)[0]), [0.5]),
+            lambda: GlobalRun(one_input([[0], [1], [-1]], np.eye(3)[0]), np.array([0.5])),
         ),
-        Counter("two inputs", ALONE.says, lambda: _global_run(two_limits(), [5.0, 0.0])),
+        Counter("two inputs", ALONE.says, lambda: GlobalRun(two_limits(), np.array([5.0, 0.0]))),
     ),
 )
 def _global_excess(x: GlobalRun, by: float = 1.0) -> float:
@@ -324,12 +324,10 @@ def _draw_local_run(rng: np.random.Generator) -> LocalRun:
     return LocalRun(local.problem, local.selection, start)
 
 
-def _starts_inside(x: LocalRun) -> bool | None:
-    """Not decided where there is no cone."""
-    return x.holds_in_cone(x.start, x.descent_radius) if x.is_locally_optimal else None
-
-
-STARTS_INSIDE = Hypothesis[LocalRun]("the start lies in the cone", _starts_inside)
+STARTS_INSIDE = Hypothesis[LocalRun](  # not decided where there is no cone
+    "the start lies in the cone",
+    lambda x: x.holds_in_cone(x.start, x.descent_radius) if x.is_locally_optimal else None,
+)
 
 
 def _crowded() -> LocalRun:

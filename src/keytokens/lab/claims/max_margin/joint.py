@@ -177,7 +177,7 @@ class JointLimit:
         return 1 - cosine, min(2.0, 1 - float(limit.lam[tight] @ least[self.tokens[tight, 0]]) / R)
 
     def _least_margins(self, R: float, mu: float, sine: float) -> Vector:
-        """(n,) lower bounds of the attention margins, whatever the head is that step 2 allows."""
+        """(n,) lower bounds of the attention margins, whatever the head is that step 2 of the proof allows."""
         r, beta = self.ratio * R, self.longest * self.ratio * R
         across = self.chosen - self.margins[:, None] * self.unit
         wide = r * sine * np.linalg.norm(across, axis=1)

@@ -80,13 +80,13 @@ def _two_winners() -> Problem:
     return one_input([[-1, 0, 0], [2, 0, 0], [0, 0, 0]], [1, 1, 0])
 
 
-def _strict(problem: Problem) -> bool:
-    top = problem.scores == problem.keys.spread(problem.keys.max(problem.scores))
-    return int(top.sum()) == len(problem.keys)
-
-
 _FALLS = Hypothesis[Problem]("the loss falls strictly and its slope is Lipschitz", falls)
-_STRICT = Hypothesis[Problem]("each input has one best token", _strict)
+_STRICT = Hypothesis[Problem](
+    "each input has one best token",
+    lambda problem: bool(
+        (problem.scores == problem.keys.spread(problem.keys.max(problem.scores))).sum() == len(problem.keys)
+    ),
+)
 _CAN_WIN = Hypothesis[Problem]("the best tokens can be separated from the others", can_win)
 
 
