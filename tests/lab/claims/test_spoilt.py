@@ -137,7 +137,7 @@ SPOILT = [  # claim, instances, where the function is, its name, the change
     ("fu.nuclear", 6, margins, "solve_nuclear", with_changes(p=1.001)),
     ("fu.nuclear", 6, margins, "solve_nuclear", with_changes(p=0.999)),
     ("fu.nuclear", 6, margins, "solve_nuclear", with_changes(lam=-1.0)),
-    ("fu.finite-part", 2, training, "multi_token_svm", with_changes(finite=1.1)),
+    ("fu.finite-part", 2, training, "multi_token_svm", with_changes(finite=1.01)),
     ("fu.norms", 3, training, "solve_matrix", turned_solution),
     ("fu.norms", 6, training, "solve_nuclear", turned_solution),
     ("fu.lq-svm", 6, mirrors, "solve_lq", lambda f: lambda problem, q: replace(f(problem, 1.1 * q), measure=Lq(q))),

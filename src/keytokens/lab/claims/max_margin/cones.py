@@ -148,14 +148,14 @@ def _draw_rate(rng: np.random.Generator) -> Rate:
         if not is_clear(solution):
             continue
         begin = 0.5 * solution.norm * rng.normal(size=problem.keys.dim)
-        start = flow_path(problem, begin, 200 * solution.norm)[-1].p
-        if _on_the_way(problem, start):
-            return _rate(kind, problem, start, solution)
+        one = _rate(kind, problem, flow_path(problem, begin, 200 * solution.norm)[-1].p, solution)
+        if ON_THE_WAY.holds(one):
+            return one
 
 
-def _on_the_way(problem: Problem, start: Vector) -> bool:
+def _on_the_way(x: Rate) -> bool:
     """Whether the best tokens have nearly all attention."""
-    reading = problem.read((start,))
+    reading = x.problem.read((x.start,))
     return bool(np.array_equal(reading.selected, reading.best) and reading.attention[reading.best].min() > 1 - 1e-3)
 
 
@@ -166,9 +166,7 @@ def _degenerate() -> Rate:
 
 
 CLEAR = Hypothesis[Rate](CLEARLY.says, lambda x: is_clear(best_solution(x.problem)))
-ON_THE_WAY = Hypothesis[Rate](
-    "the run begins where the best tokens have won", lambda x: _on_the_way(x.problem, x.start)
-)
+ON_THE_WAY = Hypothesis[Rate]("the run begins where the best tokens have won", _on_the_way)
 
 
 @claim(
