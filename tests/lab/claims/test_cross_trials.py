@@ -6,16 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from keytokens.lab.claims.instances import cross_spheres, few_tokens, linear_start, more_tokens
-from keytokens.lab.claims.matrices import training
-from keytokens.lab.claims.matrices.training import draw_heads, ended_runs
+from keytokens.lab.claims.instances import cross_spheres, few_tokens, linear_start, more_tokens, on_sphere
 from keytokens.lab.descent import Descent, Normalised, run
 from keytokens.lab.descent.stack import Stack, softmax_first
 from keytokens.lab.problems.heads import Head
-from keytokens.lab.problems.logits import EPSILON
 from keytokens.lab.problems.losses import Logistic
 from keytokens.lab.problems.problem import Problem
-from keytokens.model.ragged import Bags
 
 seeds = st.integers(0, 10_000)
 
@@ -78,38 +74,19 @@ def test_relu_heads_one_by_one(seed):
         assert_allclose(attention, alone.reading.attention, atol=1e-9)
 
 
-def test_ended_runs_have_decided():
-    kept = list(ended_runs(range(40), 3, 4, 4, 0.1, (500, 1200)))
-    trials, _, start = draw_heads(range(40), 3, 4, 4)
-    assert (trials.heads.labels == -1).any(axis=1).all()
-    p = trials.descend(1200, 0.1, start=start, floor=EPSILON)
-    attention = softmax_first(trials.logits(p)).transpose(1, 2, 0).reshape(40, -1)
-    decided = ~((attention > 1e-6) & (attention <= 1e-3)).any(axis=1) & (attention <= 1e-6).any(axis=1)
-    assert 3 <= len(kept) <= decided.sum()
-    assert {one.seed for one in kept} <= set(np.flatnonzero(decided).tolist())
-    for one in kept:
-        assert one.tokens == (attention[one.seed] > 1e-3).sum()
-        assert one.both[-1] <= one.direction[-1] + 1e-12, "the finite part is a projection"
-        assert one.both.shape == (2,)
-
-
 @pytest.mark.parametrize("d", [2, 5])
 def test_the_span_of_the_keys_is_enough(d):
     """Twelve keys of 4 or 25 numbers: the same logits, and what is outside the span stays."""
-    trials, _, start = draw_heads(range(6), 3, 4, d)
+    rng = np.random.default_rng(d)
+    values, queries, V = on_sphere(rng, 6, 3, 4, d), on_sphere(rng, 6, 3, d), rng.normal(size=(6, d, d)) / d
+    trials = Stack.under_relu(values, queries, rng.choice([-1.0, 1.0], (6, 3)), V, Logistic())
+    start = rng.normal(size=(6, d * d))
     small, basis = trials.on_span()
     assert small.keys.shape[-1] == min(12, d * d)
     within = np.einsum("mk,mkj->mj", start, basis)
     ends = trials.descend(200, 0.1, start=start), small.descend(200, 0.1, start=within)
     assert_allclose(small.logits(ends[1]), trials.logits(ends[0]), atol=1e-9)
     assert_allclose(start + np.einsum("mj,mkj->mk", ends[1] - within, basis), ends[0], atol=1e-9)
-
-
-def test_sets_that_no_direction_keeps_are_left_out():
-    """Two kept tokens, and a third between them that has lost all attention: no W does that, so no run is such."""
-    bags = Bags.of([[[1.0], [-1.0], [0.0]]])
-    path = [np.ones(1)]
-    assert training._ended(0, bags, np.ones((1, 1)), np.array([0.5, 0.5, 0.0]), path) is None
 
 
 # Data

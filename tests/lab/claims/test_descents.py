@@ -10,9 +10,6 @@ from numpy.testing import assert_allclose
 
 from keytokens.lab.claims.claim import claims
 from keytokens.lab.claims.max_margin import descents
-from keytokens.lab.problems.problem import Problem
-from keytokens.lab.problems.scores import scores_of
-from keytokens.model.ragged import Bags
 
 from .broken import fails
 
@@ -20,35 +17,6 @@ seeds = st.integers(0, 10_000)
 
 
 # Lemma 1
-
-
-def drawn_twins(seed: int, **changes) -> descents.Twins:
-    return replace(descents._draw_twins(np.random.default_rng(seed)), **changes)
-
-
-@given(seeds)
-def test_the_gradients_are_those_of_the_problems(seed):
-    """With a linear head, in p and in W."""
-    v = np.random.default_rng(seed).normal(size=4)
-    twins = drawn_twins(seed)
-    v = v[: twins.X.shape[2]]
-    linear = descents.Head(lambda r: r @ v, lambda r: np.broadcast_to(v, r.shape))
-    twins = replace(twins, head=linear)
-    bags = Bags.of(twins.X)
-    scores = scores_of(twins.Y, bags, v)
-    on_p, on_W = Problem.of(bags, scores, twins.loss), Problem.cross(bags, twins.u, scores, twins.loss)
-    (down,) = on_p.descent(on_p.read((twins.p,)), (twins.p,))
-    assert_allclose(twins.gradient_p(twins.p), -down.plain, rtol=1e-9, atol=1e-12)
-    (down,) = on_W.descent(on_W.read((twins.W.T,)), (twins.W.T,))  # theirs is u p', ours p u'
-    assert_allclose(twins.gradient_W(twins.W).T, -down.plain, rtol=1e-9, atol=1e-12)
-
-
-@given(seeds)
-def test_heads_have_their_gradients(seed):
-    rng = np.random.default_rng(seed)
-    head, r = descents._draw_head(rng, 3), rng.normal(size=(5, 3))
-    steps = 1e-30j * np.eye(3)[:, None, :]
-    assert_allclose(head.gradient(r), head.value(r + steps).imag.T / 1e-30, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss, analytic", descents.ANALYTIC, ids=lambda x: getattr(x, "name", ""))

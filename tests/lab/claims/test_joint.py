@@ -99,7 +99,7 @@ def test_no_better_point_lies_outside_what_is_proved(seed):
     rng = np.random.default_rng(seed)
     while True:
         one = joint._trained(rng, off=bool(seed % 2))
-        if joint._separable(one) and one.selects(one.attention.p):
+        if joint._SEPARABLE.holds(one) and one.selects(one.attention.p):
             break
     R = 12 * one.strict.norm
     r = one.ratio * R
@@ -122,7 +122,7 @@ def test_every_head_that_is_allowed_leaves_p_its_margins(seed):
     rng = np.random.default_rng(seed)
     while True:
         one = joint._trained(rng, off=bool(seed % 2))
-        if joint._separable(one) and one.selects(one.attention.p):
+        if joint._SEPARABLE.holds(one) and one.selects(one.attention.p):
             break
     problem, R, tried = one.problem, 6 * one.strict.norm, 0
     r, ray = one.ratio * R, R * one.attention.p

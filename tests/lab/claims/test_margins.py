@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
+from keytokens.base.errors import InputError
 from keytokens.lab.claims.claim import claims
 from keytokens.lab.claims.instances import one_bag, two_limits
 from keytokens.lab.claims.max_margin import assumptions
@@ -169,11 +170,12 @@ def test_constants_by_loops(seed):
         reach = max(reach, *(np.linalg.norm(x - y) for x in keys[i] for y in keys[i]))
     margins_of = np.linspace(scores.min(), scores.max(), 4001)
     size = -local.problem.loss.slope(margins_of)
-    assert local.lower == pytest.approx(size.min() * min(gaps) / 8)
-    assert local.upper == pytest.approx(2 * size.max() * max(gaps), rel=1e-5)
     assert local.reach == pytest.approx(reach)
     assert local.cone.delta == pytest.approx(min(deltas))
-    assert local.descent_radius >= local.cone.radius
+    mu, theta, limit = local.cone.mu, local.cone.margin, assumptions.step_limit(local.problem)
+    steps = (1 - mu) * (2 * size.max() * max(gaps) * reach) ** 2 / (theta * size.min() * min(gaps) / 8) * limit
+    far = max(2, 1 / min(deltas)) / theta * np.log((2 - mu) * steps * 3 / mu)
+    assert local.descent_radius == pytest.approx(max(local.cone.radius, far), rel=1e-5)
     inside = near(np.random.default_rng(seed), p, 0.5 * local.cone.mu, local.cone.radius)
     assert local.holds_in_cone(inside, local.cone.radius)
     assert not local.holds_in_cone(0.9 * inside, local.cone.radius)
@@ -184,8 +186,6 @@ def test_constants_of_the_figure():
     """Logistic loss on scores in [0, 1]: 1/(1 + e) <= |loss'| <= 1/2; the one neighbour is 0.9 below."""
     local = Local(one_bag(0.0), np.array([1]))
     mu, reach = (0.05**2 / 1.01) / 8, np.hypot(1.1, 1)
-    assert local.lower == pytest.approx(0.9 / 8 / (1 + np.e))
-    assert local.upper == pytest.approx(0.9)
     assert local.reach == pytest.approx(reach)
     smooth = (0.25 * 1.81 + 3 * 0.5 * np.sqrt(1.81)) * np.linalg.norm(local.problem.keys.rows, 2) ** 2
     C2 = (1 - mu) * reach**2 * 0.9**2 / (0.9 / 8 / (1 + np.e))
@@ -198,6 +198,11 @@ def test_a_selection_that_cannot_win():
     assert not local.is_locally_optimal
     assert not local.all_have_neighbours
     assert not Local(two_limits(), np.array([0, 1])).all_have_neighbours
+
+
+def test_more_inputs_than_dimensions_have_no_neighbour_each():
+    with pytest.raises(InputError, match="draw_local: `d` must be at least the number of inputs, 3; saw 2"):
+        draw_local(np.random.default_rng(0), 3, 2, 2)
 
 
 def test_drawn_selections_are_not_always_the_best():

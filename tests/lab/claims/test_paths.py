@@ -157,13 +157,14 @@ def test_the_set_path_says_the_same():
 def test_corners_found_by_linear_programmes_have_no_more_neighbours(seed):
     rng = np.random.default_rng(seed)
     tokens = neighbours._tokens(rng)
-    problem = MarginProblem.from_selection(tokens.keys, tokens.selection)
+    keys = tokens.problem.keys
+    problem = MarginProblem.from_selection(keys, tokens.selection)
     A = problem.rows(np.arange(len(problem)))
     most = 0
     for _ in range(20):
         cost = rng.uniform(0.1, 1, len(A)) @ A  # in the dual cone, so the programme is bounded
         q = linprog(cost, A_ub=-A, b_ub=-np.ones(len(A)), bounds=(None, None)).x
-        found = directional_neighbours(tokens.keys, np.zeros(len(tokens.keys.rows)), q)
+        found = directional_neighbours(keys, np.zeros(len(keys.rows)), q)
         most = max(most, int(found.neighbours.sum()))
     assert most == problem.dim
     assert neighbours._most_neighbours(tokens) == pytest.approx(0.0, abs=1e-9)

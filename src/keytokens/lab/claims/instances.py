@@ -1,14 +1,12 @@
 """The instances that claims and figures know: data of the published experiments, and random problems of the same kind.
 
-Also what claims of several families need: steps of a descent, the gradient flow in their stead far out, a race of three
-step rules, the answer of a solver or None, and a gradient by differences.
+Also what claims of several families need: steps of a descent, the gradient flow in their stead far out, gradients by
+differences and by complex steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,12 +16,12 @@ from ...model.ragged import Bags, Vector
 from ...training.loop import run
 from ..descent.flow import Flow
 from ..descent.stack import on_span
-from ..descent.steps import Descent, DescentState, Normalised, Plain, Point, Polyak, Step
+from ..descent.steps import Descent, Point, Step
 from ..endings import Endings, run_many
 from ..problems.losses import Logistic, MarginLoss
 from ..problems.problem import Problem
 from ..problems.scores import scores_of
-from .max_margin.assumptions import can_win, step_limit
+from .max_margin.assumptions import can_win
 
 # of one_bag: the globally and, with third = 0, the locally optimal max-margin direction; starts (0, y) of both
 GMM = np.array([-10.0, 100.0]) / 101
@@ -172,35 +170,6 @@ def self_attention(rng: np.random.Generator, n: int, T: int, d: int) -> Problem:
 def as_one_long_p(problem: Problem) -> Problem:
     """W as one long p."""
     return Problem.of(problem.keys, problem.scores, problem.loss)
-
-
-@dataclass(frozen=True, eq=False)
-class Race:
-    """Runs from W = 0 with equally many steps: gradient descent, normalised steps, Polyak steps."""
-
-    problem: Problem
-    eta: float  # of gradient descent
-    steps: int = 200
-
-    @cached_property
-    def long(self) -> Problem:
-        return as_one_long_p(self.problem)
-
-    @cached_property
-    def ends(self) -> list[DescentState]:
-        rules: list[Step] = [Plain(self.eta), Normalised(0.5), Polyak(1e3)]
-        start = np.zeros(self.problem.matrix_shape)
-        return [run(Descent(self.problem, rule), start, self.steps).state for rule in rules]
-
-
-def race_of(rng: np.random.Generator, n: int, T: int, d: int) -> Race:
-    problem = self_attention(rng, n, T, d)
-    return Race(problem, step_limit(as_one_long_p(problem)))
-
-
-def on_the_best(x: Race) -> bool:
-    """Of the fast rules: gradient descent may not have arrived yet."""
-    return all(np.array_equal(state.reading.selected, state.reading.best) for state in x.ends[1:])
 
 
 FAR = 1e6  # a norm that a flow reaches, and no descent

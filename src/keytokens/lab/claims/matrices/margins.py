@@ -43,6 +43,20 @@ class Wanted:
     def nuclear(self) -> Solution | None:
         return None if self.frobenius is None else solve_nuclear(self.problem, self.frobenius)
 
+    def of_input(self, i: int) -> Vector:
+        """The selected token minus the others."""
+        t = self.selection[i]
+        return self.values[i][t] - np.delete(self.values[i], t, axis=0)
+
+    @cached_property
+    def differences(self) -> Vector:
+        """Of all inputs, and in `asked` the query of each."""
+        return np.concatenate([self.of_input(i) for i in range(len(self.values))])
+
+    @property
+    def asked(self) -> Vector:
+        return np.repeat(self.queries, self.values.sizes - 1, axis=0)
+
 
 def _draw_wanted(rng: np.random.Generator) -> Wanted:
     """Any selection; n and T - 1 up to d; every other time the queries are tokens of the inputs."""
@@ -59,21 +73,16 @@ def rank_of(A: Vector) -> int:
     return int(np.linalg.matrix_rank(A, tol=1e-9 * max(1.0, float(np.abs(A).max(initial=0.0)))))
 
 
-def _differences(x: Wanted) -> list[Vector]:
-    """Of each input: the selected token minus the others."""
-    return [x.values[i][t] - np.delete(x.values[i], t, axis=0) for i, t in enumerate(x.selection.tolist())]
-
-
 def _constructed(x: Wanted) -> Vector:
     """W z_i = w_i with margins of exactly 1 in input i: the shortest such w_i, and dual vectors of the queries."""
-    w = [np.linalg.pinv(rows) @ np.ones(len(rows)) for rows in _differences(x)]
+    w = [np.linalg.pinv(rows) @ np.ones(len(rows)) for rows in map(x.of_input, range(len(x.values)))]
     return np.stack(w, axis=1) @ np.linalg.pinv(x.queries.T)
 
 
 QUERIES = Hypothesis[Wanted]("the queries are independent", lambda x: rank_of(x.queries) == len(x.queries))
 TOKENS = Hypothesis[Wanted](
     "within each input the differences to the selected token are independent",
-    lambda x: all(rank_of(rows) == len(rows) for rows in _differences(x)),
+    lambda x: all(rank_of(x.of_input(i)) == size - 1 for i, size in enumerate(x.values.sizes)),
 )
 PAIR = [[1.0, 0.0], [0.0, 0.0]]
 
@@ -137,9 +146,8 @@ def _pulls(x: Wanted) -> tuple[Vector, Vector, Vector]:
     p, lam = _least_distance(A)
     lam = np.where(lam > 1e-9 * lam.max(), lam, 0.0)
     inputs = np.repeat(np.arange(len(x.values)), x.values.sizes - 1)
-    differences = np.concatenate(_differences(x))
     active = np.unique(inputs[lam > 0])
-    pulls = np.stack([lam[inputs == i] @ differences[inputs == i] for i in active])
+    pulls = np.stack([lam[inputs == i] @ x.differences[inputs == i] for i in active])
     return p.reshape(x.values.dim, -1), pulls, x.queries[active]
 
 
@@ -170,7 +178,7 @@ def _frobenius_shape(x: Wanted, by: float = 1.0) -> float:
     if found is None:
         return 1.0
     W, pulls, queries = _pulls(x)
-    rows = np.concatenate(_differences(x))[:, :, None] * np.repeat(x.queries, x.values.sizes - 1, axis=0)[:, None]
+    rows = x.differences[:, :, None] * x.asked[:, None]
     margins = np.einsum("jkl,kl->j", rows, found.W)
     size = float(np.linalg.norm(W))
     apart = (found.W - W, pulls.T @ queries - W, np.einsum("j,jkl->kl", by * found.lam, rows) - W)
@@ -216,9 +224,8 @@ class Factored(Wanted):
             asks: Any = {"type": "ineq", "fun": lambda t: np.prod(parts(t), axis=0).sum(axis=1) - 1, "jac": slopes}
             options: Any = {"ftol": 1e-15, "maxiter": 500}
             end = minimize(half_square, start, jac=True, method="SLSQP", constraints=asks, options=options)
-            least = float(
-                np.prod(parts(end.x), axis=0).sum(axis=1).min()
-            )  # both factors times 1/sqrt(least): all margins at least 1
+            # both factors times 1/sqrt(least): all margins at least 1
+            least = float(np.prod(parts(end.x), axis=0).sum(axis=1).min())
             best = min(best, float(end.x @ end.x) / 2 / least) if least > 0 else best
         return best
 
@@ -229,8 +236,7 @@ def _draw_factored(rng: np.random.Generator) -> Factored:
 
 
 def _planar(one: Problem) -> Factored:
-    x = best_tokens(one)
-    return Factored(x.values, x.queries, x.selection, 2)
+    return Factored(one.values, one.queries, one.values.argmax(one.scores), 2)
 
 
 def _narrow() -> Factored:
@@ -268,8 +274,7 @@ def _three_roads(x: Factored, by: float = 1.0) -> float:
     """Norm, bound and factors apart; margins below 1; the share of W outside the spans."""
     if x.nuclear is None or x.frobenius is None:
         return 1.0
-    W, lam, differences = x.nuclear.W, x.nuclear.lam, np.concatenate(_differences(x))
-    queries = np.repeat(x.queries, x.values.sizes - 1, axis=0)
+    W, lam, differences, queries = x.nuclear.W, x.nuclear.lam, x.differences, x.asked
     pull = (differences.T * lam) @ queries
     size, bound = float(np.linalg.norm(W, "nuc")), float(lam.sum() / np.linalg.norm(pull, 2))
     columns, rows = (np.linalg.pinv(part) @ part for part in (differences, x.queries))
@@ -283,7 +288,3 @@ def _three_roads(x: Factored, by: float = 1.0) -> float:
         outside,
         x.frobenius.norm / size - 1,
     )
-
-
-def best_tokens(one: Problem) -> Wanted:
-    return Wanted(one.values, one.queries, one.values.argmax(one.scores))

@@ -10,88 +10,20 @@ import numpy as np
 
 from ....model.ragged import Bags, Index, Vector
 from ....training.loop import run
-from ...descent.steps import DescentState, MirrorDescent, Normalised, Plain, Step
-from ...problems.geometry import bregman, divergence, misalignment, norm
+from ...descent.steps import DescentState, MirrorDescent, Normalised
+from ...problems.geometry import divergence, misalignment, norm
 from ...problems.problem import Problem
 from ...problems.reading import Blocks
 from ...svm.lq import solve_lq
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
+from ...svm.solver import solved
 from ..claim import Counter, Hypothesis, claim
-from ..instances import (
-    central_differences,
-    cross_spheres,
-    joint,
-    two_inputs,
-)
-from ..max_margin.assumptions import is_clear, is_separable, leaning, settling_power
+from ..instances import cross_spheres, joint, two_inputs
+from ..max_margin.assumptions import leaning, settles, settling_power
 from ..rates import log_attention_gap
 
 MIRROR = "Optimizing Attention with Mirror Descent (arXiv:2410.14581), abstract"
-
-
-def _draw_exponent(rng: np.random.Generator) -> float:
-    return float(rng.choice([1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0]))
-
-
-# One step ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class OneStep:
-    """A point, a step length, and other points."""
-
-    problem: Problem
-    q: float
-    W: Vector
-    eta: float
-    others: Vector  # (m, d, e)
-    rule: Step
-
-    @cached_property
-    def after(self) -> Vector:
-        return run(MirrorDescent(self.problem, self.rule, q=self.q), self.W, 1).state.p
-
-
-def _draw_step(rng: np.random.Generator, normalised: bool = False) -> OneStep:
-    n, T, d = rng.integers([1, 2, 2], [4, 5, 5])
-    problem, eta = cross_spheres(rng, int(n), int(T), int(d)), float(rng.uniform(0.1, 2.0))
-    W, others = rng.normal(size=(d, d)), rng.normal(size=(5, d, d))
-    return OneStep(problem, _draw_exponent(rng), W, eta, others, Normalised(eta) if normalised else Plain(eta))
-
-
-PLAIN = Hypothesis[OneStep]("the step is eta times the gradient", lambda x: x.rule == Plain(x.eta))
-
-
-@claim(
-    "fu.mirror-step",
-    says="A step of mirror descent is the minimiser of eta <gradient, W> + D(W, W_0), D the divergence of |.|_q^q / q: "
-    "every other W is above it by exactly D(W, W_1).",
-    source="keytokens",
-    tolerance=1e-7,  # of the differences
-    constant="1 in 1 D(W, W_1)",
-    hypotheses=(PLAIN,),
-    draw=_draw_step,
-    seeds=30,
-    counters=(Counter("a normalised step", PLAIN.says, lambda: _draw_step(np.random.default_rng(0), normalised=True)),),
-)
-def _from_the_best(x: OneStep, by: float = 1.0) -> float:
-    """J(W) = eta <g, W> + D(W, W_0) is least at the step W_1: J(W) - J(W_1) = D(W, W_1); g by differences.
-
-    D by its definition: |a|_q^q/q - |b|_q^q/q - <sign(b) |b|^(q-1), a - b>.
-    """
-    g = central_differences(lambda W: x.problem.read((W,)).value, x.W)
-
-    def D(a: Vector, b: Vector) -> float:
-        powers, slope = np.abs([a, b]) ** x.q / x.q, np.sign(b) * np.abs(b) ** (x.q - 1)
-        return float(powers[0].sum() - powers[1].sum() - np.vdot(slope, a - b))
-
-    least = x.eta * np.vdot(g, x.after) + D(x.after, x.W)
-    apart = [D(W, x.after) for W in x.others]
-    above = [float(x.eta * np.vdot(g, W)) + D(W, x.W) - least for W in x.others]
-    same = [abs(b - bregman(W, x.after, x.q)) / (1 + b) for W, b in zip(x.others, apart, strict=True)]
-    beyond = [float(abs(a - by * b)) / (1 + b) for a, b in zip(above, apart, strict=True)]
-    return max(same + beyond)
 
 
 # The max-margin problem ----------------------------------------------------------------------------------------------
@@ -112,7 +44,7 @@ def _draw_lq(rng: np.random.Generator) -> LqProblem:
     w = rng.normal(size=d)
     A = rng.normal(size=(m, d))
     A *= np.sign(A @ w)[:, None]  # so that w separates
-    q = _draw_exponent(rng)
+    q = float(rng.choice([1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0]))
     return LqProblem(A, q, q / (q - 1), w + 0.3 * rng.normal(size=(20, d)))
 
 
@@ -183,12 +115,8 @@ def _draw_mirror_run(rng: np.random.Generator, exponents: tuple[float, ...] = (1
     while True:
         problem, q = cross_spheres(rng, 2, 3, 3), float(rng.choice(exponents))
         x = MirrorRun(problem, q, rng.normal(size=(3, 3)), q)
-        if _saturated(x) and _locally_optimal(x):
+        if ON_ONE_TOKEN.holds(x) and LOCALLY.holds(x):
             return x
-
-
-def _saturated(x: MirrorRun) -> bool:
-    return log_attention_gap(x.end.reading) < np.log(1e-6)
 
 
 def _locally_optimal(x: MirrorRun) -> bool:
@@ -196,7 +124,7 @@ def _locally_optimal(x: MirrorRun) -> bool:
     found = x.solution(x.q)
     starts, scores = x.problem.values.starts, x.problem.scores
     gaps = [scores[x.end.reading.selected[i]] - scores[starts[i] + t] for i, t in found.support_tokens]
-    return min(gaps) > 0.05 and is_clear(found) and settling_power(found, x.q) > 0.1 and found.norm < 4
+    return min(gaps) > 0.05 and settles(found, x.q) and found.norm < 4
 
 
 def settled_divergence(q: float, margin: float, width: float = WIDTH) -> float:
@@ -213,7 +141,9 @@ def settled_divergence(q: float, margin: float, width: float = WIDTH) -> float:
 
 
 OWN_NORM = Hypothesis[MirrorRun]("the max-margin problem has the norm of the descent", lambda x: x.measured == x.q)
-ON_ONE_TOKEN = Hypothesis[MirrorRun]("attention ends on one token of each input", _saturated)
+ON_ONE_TOKEN = Hypothesis[MirrorRun](
+    "attention ends on one token of each input", lambda x: log_attention_gap(x.end.reading) < np.log(1e-6)
+)
 LOCALLY = Hypothesis[MirrorRun](
     "the selected tokens have clearly better scores than those on the margin, and logits settle soon", _locally_optimal
 )
@@ -258,11 +188,7 @@ class JointTarget:
     def divergences(self, blocks: Blocks) -> tuple[float, float]:
         """Of W and of v."""
         v, W = blocks
-        return self._divergence(self.attention, W), self._divergence(self.head, v)
-
-    def _divergence(self, target: Solution, point: Vector) -> float:
-        """Bregman divergence from the direction of a point to that of a solution; 0 for a solution at 0."""
-        return divergence(target.p, np.ravel(point), self.q) if target.p.any() else 0.0
+        return divergence(self.attention.p, W.ravel(), self.q), divergence(self.head.p, v, self.q)
 
 
 def joint_target(problem: Problem, selection: Sequence[int] | Index, q: float) -> JointTarget:
@@ -296,11 +222,6 @@ class JointRun:
         return self.end.reading.selection
 
     @cached_property
-    def rows(self) -> Vector:
-        """Y_i r_i of the selected tokens."""
-        return self.problem.labels[:, None] * self.problem.values.rows[self.problem.values.chosen(self.selection)]
-
-    @cached_property
     def target(self) -> JointTarget:
         return joint_target(self.problem, self.selection, self.q)
 
@@ -317,15 +238,13 @@ def _draw_joint(rng: np.random.Generator) -> JointRun:
         x = Bags.of(np.stack([length * np.cos(angle), length * np.sin(angle)], axis=2))
         problem = Problem.cross_joint(x, x.rows[x.starts[:-1]], np.array([1.0, -1.0]))
         one = JointRun(problem, float(rng.choice([1.75, 2.0, 3.0])), (np.zeros(2), np.zeros((2, 2))))
-        met = all(hypothesis.holds(one) for hypothesis in (SUPPORT, DECIDED))
-        if met and settling_power(one.target.attention, one.q) > 0.1:
+        if SUPPORT.holds(one) and DECIDED.holds(one) and settling_power(one.target.attention, one.q) > 0.1:
             return one
 
 
 def _all_support(x: JointRun) -> bool:
-    return is_separable(MarginProblem.from_rows(x.rows)) and bool(
-        (x.target.head.lam > 1e-3 * x.target.head.lam.max()).all()
-    )
+    found = solved(lambda: x.target.head)
+    return found is not None and bool((found.lam > 1e-3 * found.lam.max()).all())
 
 
 def _decided(x: JointRun) -> bool:
@@ -366,7 +285,7 @@ def _off_both(x: JointRun, by: float = 1.0) -> float:
     if x.known is not None and tuple(x.selection.tolist()) != x.known:
         return 1.0
     v, W = x.end.blocks
-    margins = float(x.target.attention.problem.times(W.ravel()).min()), float((x.rows @ v).min())
+    margins = float(x.target.attention.problem.times(W.ravel()).min()), float(x.target.head.problem.times(v).min())
     lean = replace(x.target, attention=solve_lq(leaning(x.target.attention.problem, by), x.q))
     off = lean.divergences(x.end.blocks)
     return max(one - settled_divergence(x.q, margin) for one, margin in zip(off, margins, strict=True))

@@ -6,19 +6,20 @@ Also a loss that is not convex, and the constants and points of the cone around 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ....base.errors import InputError
+from ....base.errors import InputError, refusal
 from ....model.ragged import Bags, Index, Vector
 from ...problems.geometry import misalignment
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss, Scaled, log_abs
 from ...problems.problem import Problem
 from ...problems.reading import Reading
-from ...selection import Cone, LocalOptimum, cone, has_equal_scores, local_optimum, tight_smoothness
+from ...selection import Cone, LocalOptimum, cone, has_equal_scores, local_optimum, separable, tight_smoothness
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve, solved
@@ -49,7 +50,8 @@ class Sigmoid:
         return -sign, log_expm1 + x - np.logaddexp(0, x + delta) - np.logaddexp(0, x)
 
 
-LOSSES: tuple[MarginLoss, ...] = (Logistic(), Exponential(), Correlation(), Sigmoid())
+CONVEX: tuple[MarginLoss, ...] = (Logistic(), Exponential(), Correlation())
+LOSSES = (*CONVEX, Sigmoid())
 
 # The Lipschitz constant of loss' on margins of at least `low`.
 _CURVATURES: dict[str, Callable[[float], float]] = {
@@ -80,6 +82,10 @@ def slopes(problem: Problem) -> Slopes:
     return Slopes(float(at.min()), float(at.max()), _CURVATURES[problem.loss.name](low))
 
 
+def one_input(keys: Any, scores: Any, loss: MarginLoss = LOSSES[0]) -> Problem:
+    return Problem.of(Bags.of([keys]), np.array(scores, np.float64), loss)
+
+
 def falls(problem: Problem) -> bool | None:
     """Whether the loss falls strictly, with a bounded and Lipschitz slope; not decided for losses other than ours."""
     return True if problem.loss.name in _CURVATURES else None
@@ -95,16 +101,16 @@ def equal_scores(problem: Problem) -> bool:
 
 def best_solution(problem: Problem, by: float = 1.0) -> Solution:
     """The max-margin problem of the tokens with the largest scores; NotSeparable if no direction lets them win."""
-    return solve(leaning(_best_rows(problem), by))
+    return solve(leaning(best_rows(problem), by))
+
+
+def best_rows(problem: Problem) -> MarginProblem:
+    return MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores))
 
 
 def can_win(problem: Problem) -> bool:
     """Whether some direction separates the tokens with the largest scores from the others."""
-    return is_separable(_best_rows(problem))
-
-
-def _best_rows(problem: Problem) -> MarginProblem:
-    return MarginProblem.from_selection(problem.keys, problem.keys.argmax(problem.scores))
+    return separable(problem.keys, problem.keys.argmax(problem.scores))
 
 
 def is_separable(rows: MarginProblem) -> bool:
@@ -139,10 +145,20 @@ def settling_power(found: Solution, q: float = 2.0) -> float:
     return float(np.linalg.eigvals(M).real.min() / M.sum(axis=1).mean())
 
 
+def settles(found: Solution, q: float = 2.0, power: float = 0.1) -> bool:
+    """Whether offsets and angles settle soon."""
+    return is_clear(found) and settling_power(found, q) > power
+
+
 def step_limit(problem: Problem) -> float:
     """1/L, L the smoothness of the loss in p from keys and scores."""
     bounds = slopes(problem)
     return 1 / tight_smoothness(problem.keys, problem.scores, bounds.curvature, bounds.largest)
+
+
+def widths(keys: Bags) -> Vector:
+    """(n,) the longest k_it - k_iu of each input."""
+    return np.array([np.linalg.norm(x[:, None] - x, axis=2).max() for x in (keys[i] for i in range(len(keys)))])
 
 
 def along(problem: Problem, p: Vector, q: Vector) -> Scaled:
@@ -234,33 +250,30 @@ class Local:
         return (keys.spread(scores[keys.chosen(self.selection)]) - scores)[self.optimum.neighbours]
 
     @property
-    def lower(self) -> float:
-        """c: at least c times the mean attention off the selected tokens is the slope towards the cone's vectors."""
-        return slopes(self.problem).least * float(self.gaps.min()) / 8
-
-    @property
-    def upper(self) -> float:
-        """C: ... and at most C times."""
-        return 2 * slopes(self.problem).largest * float(self.gaps.max())
-
-    @property
     def reach(self) -> float:
         """The longest k_it - k_iu."""
-        keys = self.problem.keys
-        return max(float(np.linalg.norm(x[:, None] - x, axis=2).max()) for x in (keys[i] for i in range(len(keys))))
+        return float(widths(self.problem.keys).max())
 
     @property
     def descent_radius(self) -> float:
         """From here on steps up to 1/L never leave the cone: at least the radius of the cone.
 
         max(2, 1/delta)/Theta log((2 - mu) C3 T / mu), where C3 is the larger of two constants. One makes it the radius
-        of the cone; the other, C2/L with C2 = (1 - mu) reach^2 C^2 / (Theta c), pays for the length of the steps.
+        of the cone; the other, C2/L with C2 = (1 - mu) reach^2 C^2 / (Theta c), pays for the length of the steps: c and
+        C are 1/8 the least and twice the largest |loss'| (score gap).
         """
-        found = self.cone
-        steps = (1 - found.mu) * self.reach**2 * self.upper**2 / (found.margin * self.lower) * step_limit(self.problem)
+        found, steep = self.cone, slopes(self.problem)
+        c, C = steep.least * float(self.gaps.min()) / 8, 2 * steep.largest * float(self.gaps.max())
+        steps = (1 - found.mu) * self.reach**2 * C**2 / (found.margin * c) * step_limit(self.problem)
         tokens = int(self.problem.keys.sizes.max())
         far = max(2.0, 1 / found.delta) / found.margin * math.log((2 - found.mu) * steps * tokens / found.mu)
         return max(found.radius, far)
+
+
+def off_digits(found: Iterable[float], expected: Iterable[float]) -> float:
+    """By how much numbers differ, beyond the rounding of those that are given with four digits."""
+    pairs = zip(found, expected, strict=False)
+    return max((abs(a / b - 1) - 2e-4 for a, b in pairs if a != b), default=-math.inf)
 
 
 def near(rng: np.random.Generator, axis: Vector, mu: float, size: float) -> Vector:
@@ -274,11 +287,18 @@ def near(rng: np.random.Generator, axis: Vector, mu: float, size: float) -> Vect
     return size * ((1 - mu) * unit + math.sqrt(mu * (2 - mu)) * aside / length)
 
 
+def draw_small(rng: np.random.Generator) -> Local:
+    n, T, d = rng.integers([1, 2, 3], [4, 4, 6]).tolist()
+    return draw_local(rng, n, T, d)
+
+
 def draw_local(rng: np.random.Generator, n: int, T: int, d: int) -> Local:
     """Random keys and a random selection with a neighbour in each input.
 
     It outscores its neighbours, by gaps of different sizes, but not always the other tokens.
     """
+    if d < n:  # no more than d rows are tight
+        raise refusal("draw_local", "d", f"be at least the number of inputs, {n}", d)
     loss = LOSSES[rng.integers(len(LOSSES))]
     while True:
         keys, selection = Bags.of(rng.normal(size=(n, T, d))), rng.integers(T, size=n)

@@ -4,46 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from ....model.ragged import Bags, Vector
+from ....model.ragged import Vector
 from ...descent.steps import Normalised, Plain, Polyak, Step, power
-from ...problems.geometry import misalignment
-from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
+from ...problems.losses import Logistic, MarginLoss
 from ...problems.problem import Problem
 from ...svm.solution import Solution
 from ..claim import Counter, Hypothesis, claim
 from ..instances import (
-    FAR,
     as_one_long_p,
     descent_steps,
     flow_path,
     longest_difference,
     self_attention,
-    two_limits,
     two_scores,
 )
-from .assumptions import LOSSES, Local, best_solution, draw_equal_scores, draw_local, is_clear, near, settling_power
+from .assumptions import CONVEX, best_solution, draw_equal_scores, draw_small, is_clear, near, one_input, settles
+from .descents import LocalRun
 from .lemmas import EQUAL, FALLS, FEASIBLE, LOCAL, PAPER
 
 # Where p stands beside the ray: Fig 5 and all others -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Settling(Local):
-    """The flow from a start on the way to a max-margin direction."""
-
-    start: Vector
-
-    @cached_property
-    def path(self) -> list[Vector]:
-        """At 10, 30 and 100 times the norm of the start, or the same beside 10."""
-        size, p = max(10.0, float(np.linalg.norm(self.start))), [self.start]
-        for far in (10, 30, 100):
-            p.append(flow_path(self.problem, p[-1], far * size)[-1].p)
-        return p[1:]
 
 
 def unsettled(solution: Solution, log_weights: Vector, p: Vector) -> float:
@@ -57,25 +39,25 @@ def unsettled(solution: Solution, log_weights: Vector, p: Vector) -> float:
     return float(np.ptp(off))
 
 
-def _draw_settling(rng: np.random.Generator) -> Settling:
+def _draw_settling(rng: np.random.Generator) -> LocalRun:
     while True:
-        local = draw_local(rng, *rng.integers([1, 2, 3], [4, 4, 6]).tolist())
-        if is_clear(local.optimum.solution) and settling_power(local.optimum.solution) > 0.1:
+        local = draw_small(rng)
+        if settles(local.optimum.solution):
             start = near(rng, local.direction, local.cone.mu * rng.random(), local.descent_radius)
-            return Settling(local.problem, local.selection, start)
+            return LocalRun(local.problem, local.selection, start)
 
 
-def _two_scores(C: float, loss: MarginLoss) -> Callable[[], Settling]:
+def _two_scores(C: float, loss: MarginLoss) -> Callable[[], LocalRun]:
     """Fig 5: good tokens at (1, 1) of score C and at (1, -1) of score 1, each beside a token 0 of score 0."""
-    return lambda: Settling(two_scores(C, loss), np.array([1, 1]), np.zeros(2))
+    return lambda: LocalRun(two_scores(C, loss), np.array([1, 1]), np.zeros(2))
 
 
 def _degenerate_problem() -> Problem:
     """Rows (1, 0) and (1, 1) are tight at p_mm = (1, 0), which needs the first only: p_2 grows like log|p|."""
-    return Problem.of(Bags.of([[[0, 0], [-1, 0], [-1, -1]]]), np.eye(3)[0])
+    return one_input([[0, 0], [-1, 0], [-1, -1]], np.eye(3)[0])
 
 
-CLEARLY = Hypothesis[Settling](
+CLEARLY = Hypothesis[LocalRun](
     "tight rows have multipliers, others have slack", lambda x: x.judged is None or is_clear(x.optimum.solution)
 )
 
@@ -91,102 +73,31 @@ CLEARLY = Hypothesis[Settling](
     hypotheses=(FALLS, LOCAL, CLEARLY),
     draw=_draw_settling,
     seeds=20,
-    known=tuple(
-        _two_scores(C, loss)
-        for C in (1.0, 2.0, 5.0, 10.0, 100.0)
-        for loss in (Correlation(), Logistic(), Exponential())
-    ),
+    known=tuple(_two_scores(C, loss) for C in (1.0, 2.0, 5.0, 10.0, 100.0) for loss in CONVEX),
     counters=(
         Counter("the good token of one input is worse", LOCAL.says, _two_scores(-1.0, Logistic())),
         Counter(
             "a tight row without a multiplier",
             CLEARLY.says,
-            lambda: Settling(_degenerate_problem(), np.array([0]), np.zeros(2)),
+            lambda: LocalRun(_degenerate_problem(), np.array([0]), np.zeros(2)),
         ),
     ),
 )
-def _offset(x: Settling, by: float = 1.0) -> float:
-    """The tight logits against their law, and how far they move against each other on the last part of the way."""
+def _offset(x: LocalRun, by: float = 1.0) -> float:
+    """The tight logits against their law, and how far they move against each other on the last part of the way.
+
+    That is the flow from 30 to 100 times the norm of the start, or the same beside 10.
+    """
+    size, path = max(10.0, float(np.linalg.norm(x.start))), [x.start]
+    for far in (10, 30, 100):
+        path.append(flow_path(x.problem, path[-1], far * size)[-1].p)
     solution, (bag, token) = x.optimum.solution, x.optimum.solution.problem.names.T  # type: ignore[union-attr]
     keys, scores = x.problem.keys, x.problem.scores
     best = scores[keys.chosen(x.selection)][bag]
     log_weights = x.problem.loss.log_abs_slope(best) + np.log(np.abs(best - scores[keys.starts[bag] + token]))
     log_weights[np.flatnonzero(solution.slack < 1e-6)[0]] += np.log(by)
-    moved = (solution.problem.times(x.path[-1]) - solution.problem.times(x.path[-2]))[solution.slack < 1e-6]
-    return max(unsettled(solution, log_weights, x.path[-1]), float(np.ptp(moved)))
-
-
-# Fig 8: two limits ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class TwoLimits:
-    """Keys (1, 0), 0 and (-a, b), 0, the first token of each input the better; two starts."""
-
-    problem: Problem
-    to_best: Vector
-    to_other: Vector
-
-    @property
-    def best(self) -> Local:
-        return Local(self.problem, np.array([0, 0]))
-
-    @property
-    def other(self) -> Local:
-        return Local(self.problem, np.array([0, 1]))
-
-
-def _draw_two_limits(rng: np.random.Generator) -> TwoLimits:
-    a, b = rng.uniform([1.5, 0.5], [3.0, 2.0])
-    return _two_limits(float(a), float(b), rng.uniform(0.5, 2.0, 2), LOSSES[rng.integers(len(LOSSES))])
-
-
-def _two_limits(a: float, b: float, gaps: Vector, loss: MarginLoss) -> TwoLimits:
-    """Starts twenty times as long as the max-margin directions."""
-    scores = np.array([gaps[0], 0.0, gaps[1], 0.0])
-    problem = Problem.of(Bags.of([[[1, 0], [0, 0]], [[-a, b], [0, 0]]]), scores, loss)
-    starts = (20 * Local(problem, np.array(selection)).direction for selection in ([0, 0], [0, 1]))
-    return TwoLimits(problem, *starts)
-
-
-BOTH = Hypothesis[TwoLimits](
-    "both selections are locally optimal", lambda x: x.best.is_locally_optimal and x.other.is_locally_optimal
-)
-
-
-def _pair(to_best: tuple[float, float], to_other: tuple[float, float]) -> Callable[[], TwoLimits]:
-    return lambda: TwoLimits(two_limits(), np.array(to_best), np.array(to_other))
-
-
-@claim(
-    "mm.tightness",
-    says="With two inputs the direction of the limit depends on the start, though all tokens but the best share one "
-    "score: one start goes to the best tokens' max-margin direction, another to that of a selection whose second "
-    "token is not the best but has no neighbour.",
-    source=PAPER + "Fig 8",
-    tolerance=1e-9,  # 1 - cos at |p| = 1e6
-    constant="the 1 by which each selected token is to stand above the others: of the first",
-    hypotheses=(FALLS, EQUAL, BOTH),
-    draw=_draw_two_limits,
-    seeds=16,
-    known=(
-        _pair((0, 0), (2, 0)),
-        _pair((0, 1), (5, 0)),
-        _pair((0, 2), (2, 0)),
-        _pair((0, 5), (5, 0)),
-        _pair((-1, 0), (2, 0)),
-        _pair((0, -1), (5, 0)),
-    ),
-    counters=(
-        Counter(
-            "a second token whose neighbour is better", BOTH.says, lambda: _two_limits(0.5, 1.0, np.ones(2), Logistic())
-        ),
-    ),
-    notes="The figure's coordinates are not printed; these are ours.",
-)
-def _both_reached(x: TwoLimits, by: float = 1.0) -> float:
-    pairs = ((x.to_best, x.best), (x.to_other, x.other))
-    return max(misalignment(flow_path(x.problem, start, FAR)[-1].p, limit.leaning(by)) for start, limit in pairs)
+    moved = solution.problem.times(path[-1] - path[-2])[solution.slack < 1e-6]
+    return max(unsettled(solution, log_weights, path[-1]), float(np.ptp(moved)))
 
 
 # How fast ------------------------------------------------------------------------------------------------------------
@@ -203,47 +114,30 @@ class Rate:
     pace: float
 
 
-def _plain_rate(problem: Problem, start: Vector, solution: Solution) -> Rate:
-    """L - L* falls by eta ((L - L*)/|p_mm|)^2 a step: L - L* = |p_mm|^2 / (eta (t + t0)).
-
-    Steps such that t0 = 50, or more where eta times the curvature, at most D^2 (L - L*), would exceed 1.
-    """
-    gap = float(problem.gap(problem.read((start,))).plain)
-    t0 = max(50.0, (longest_difference(problem) * solution.norm) ** 2)
-    return Rate(problem, start, Plain(solution.norm**2 / (t0 * gap)), lambda t: np.log(t + t0), solution.norm)
-
-
-def _normalised_rate(problem: Problem, start: Vector, solution: Solution) -> Rate:
-    eta = _short(problem, solution)
-    return Rate(problem, start, Normalised(eta), lambda t: t, eta)
-
-
-def _decaying_rate(problem: Problem, start: Vector, solution: Solution) -> Rate:
-    eta = 2 * _short(problem, solution)
-    return Rate(problem, start, Normalised(power(eta, 0.75)), lambda t: 4 * t**0.25, eta)
-
-
-def _polyak_rate(problem: Problem, start: Vector, solution: Solution) -> Rate:
-    """|grad| <= D (L - L*) far out, so a cap below 1/D is always reached."""
-    cap = 0.7 * _short(problem, solution)
-    return Rate(problem, start, Polyak(cap), lambda t: t, cap)
-
-
-def _short(problem: Problem, solution: Solution) -> float:
-    """1/(D^2 |p_mm|): steps that do not zigzag.
+def _rate(kind: int, problem: Problem, start: Vector, solution: Solution) -> Rate:
+    """Gradient descent, normalised steps, those that shrink, Polyak steps: of lengths at which they do not zigzag.
 
     |grad| >= (L - L*)/|p_mm| and no curvature is above D^2 (L - L*), so the unit gradient turns by no more than
-    D^2 |p_mm| per unit of length.
+    D^2 |p_mm| per unit of length. |grad| <= D (L - L*) far out, so a Polyak cap below 1/D is always reached.
+
+    By gradient descent L - L* falls by eta ((L - L*)/|p_mm|)^2 a step, so it is |p_mm|^2 / (eta (t + t0)): t0 = 50, or
+    more where eta times the curvature would exceed 1.
     """
-    return 1 / (longest_difference(problem) ** 2 * solution.norm)
-
-
-RULES = (_plain_rate, _normalised_rate, _decaying_rate, _polyak_rate)
+    D, size = longest_difference(problem), solution.norm
+    short, t0 = 1 / (D**2 * size), max(50.0, (D * size) ** 2)
+    gap = float(problem.gap(problem.read((start,))).plain)
+    rules: tuple[tuple[Step, Callable[[Vector], Vector], float], ...] = (
+        (Plain(size**2 / (t0 * gap)), lambda t: np.log(t + t0), size),
+        (Normalised(short), lambda t: t, short),
+        (Normalised(power(2 * short, 0.75)), lambda t: 4 * t**0.25, 2 * short),
+        (Polyak(0.7 * short), lambda t: t, 0.7 * short),
+    )
+    return Rate(problem, start, *rules[kind])
 
 
 def _draw_rate(rng: np.random.Generator) -> Rate:
     """Also self-attention: where the query is a token of the input, W is one long p."""
-    make = RULES[rng.integers(len(RULES))]
+    kind = int(rng.integers(4))
     while True:
         n, T = rng.integers([1, 2], [4, 4]).tolist()
         if rng.integers(3):
@@ -254,14 +148,14 @@ def _draw_rate(rng: np.random.Generator) -> Rate:
         if not is_clear(solution):
             continue
         begin = 0.5 * solution.norm * rng.normal(size=problem.keys.dim)
-        start = flow_path(problem, begin, 200 * solution.norm)[-1].p
-        if _on_the_way(problem, start):
-            return make(problem, start, solution)
+        one = _rate(kind, problem, flow_path(problem, begin, 200 * solution.norm)[-1].p, solution)
+        if ON_THE_WAY.holds(one):
+            return one
 
 
-def _on_the_way(problem: Problem, start: Vector) -> bool:
+def _on_the_way(x: Rate) -> bool:
     """Whether the best tokens have nearly all attention."""
-    reading = problem.read((start,))
+    reading = x.problem.read((x.start,))
     return bool(np.array_equal(reading.selected, reading.best) and reading.attention[reading.best].min() > 1 - 1e-3)
 
 
@@ -272,9 +166,7 @@ def _degenerate() -> Rate:
 
 
 CLEAR = Hypothesis[Rate](CLEARLY.says, lambda x: is_clear(best_solution(x.problem)))
-ON_THE_WAY = Hypothesis[Rate](
-    "the run begins where the best tokens have won", lambda x: _on_the_way(x.problem, x.start)
-)
+ON_THE_WAY = Hypothesis[Rate]("the run begins where the best tokens have won", _on_the_way)
 
 
 @claim(

@@ -16,35 +16,34 @@ import numpy as np
 from ....model.ragged import Bags, Vector
 from ...descent.steps import Plain
 from ...problems.geometry import misalignment
+from ...problems.heads import Head, Linear, Quadratic, Tanh
 from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
 from ...problems.problem import Problem
-from ...problems.scores import scores_of
 from ...selection import smoothness, tight_smoothness
 from ..claim import Counter, Hypothesis, claim
 from ..instances import FAR, descent_steps, flow_path, gaps_along, one_bag, three_bags, two_limits
-from .assumptions import LOSSES, Local, best_solution, can_win, draw_equal_scores, draw_local, near, slopes, step_limit
-from .lemmas import EQUAL, FALLS, FEASIBLE, LOCAL, NEIGHBOURS, PAPER
+from .assumptions import (
+    LOSSES,
+    Local,
+    best_solution,
+    can_win,
+    draw_equal_scores,
+    draw_small,
+    near,
+    off_digits,
+    one_input,
+    slopes,
+    step_limit,
+    widths,
+)
+from .lemmas import EQUAL, FALLS, FEASIBLE, LOCAL, NEIGHBOURS, PAPER, Keyed, crowded
 
 # Lemma 1: training p and training W ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Head:
-    """A differentiable psi: value and gradient on rows; the value is analytic, so that it takes complex numbers."""
-
-    value: Callable[[Any], Any]
-    gradient: Callable[[Vector], Vector]
-
-
 def _draw_head(rng: np.random.Generator, d: int) -> Head:
-    v, V = rng.normal(size=d), rng.normal(size=(d, 4)) / np.sqrt(d)
-    a = rng.normal(size=4)
-    heads = (
-        Head(lambda r: r @ v, lambda r: np.broadcast_to(v, r.shape)),
-        Head(lambda r: r @ v - 0.3 * (r * r).sum(axis=-1), lambda r: v - 0.6 * r),
-        Head(lambda r: np.tanh(r @ V) @ a, lambda r: (a / np.cosh(r @ V) ** 2) @ V.T),
-    )
-    return heads[rng.integers(len(heads))]
+    v = rng.normal(size=d)
+    return (Linear(v), Quadratic(v, 0.3), Tanh(v))[rng.integers(3)]
 
 
 ANALYTIC: tuple[tuple[MarginLoss, Callable[[Any], Any]], ...] = (
@@ -58,11 +57,8 @@ ANALYTIC: tuple[tuple[MarginLoss, Callable[[Any], Any]], ...] = (
 class Twins:
     """GD on p by given steps, and GD on W by `share` times these steps."""
 
-    X: Vector  # (n, T, d)
-    Y: Vector
-    head: Head
-    loss: MarginLoss
-    analytic: Callable[[Any], Any]  # the same loss
+    problem: Problem  # in p, as a matrix of one column
+    analytic: Callable[[Any], Any]  # its loss
     u: Vector
     p: Vector
     W: Vector
@@ -70,21 +66,19 @@ class Twins:
     share: float
 
     def gradient_p(self, p: Vector) -> Vector:
-        """By the formula: mean of loss' X'(diag(s) - ss')gamma, gamma = Y X grad psi."""
-        s = np.exp(self.X @ p)
-        s /= s.sum(axis=1, keepdims=True)
-        r = np.einsum("nt,ntd->nd", s, self.X)
-        gamma = self.Y[:, None] * np.einsum("ntd,nd->nt", self.X, self.head.gradient(r))
-        pull = s * (gamma - (s * gamma).sum(axis=1, keepdims=True))
-        slope = self.loss.slope(self.Y * self.head.value(r))
-        return np.einsum("n,nt,ntd->d", slope, pull, self.X) / len(self.Y)
+        """As descent has it."""
+        at = (p[:, None],)
+        return -self.problem.descent(self.problem.read(at), at)[0].plain[:, 0]
 
     def gradient_W(self, W: Vector) -> Vector:
         """Without any formula: L(W + ih) has the imaginary part h L'(W)."""
         moved = W + 1e-30j * np.eye(W.size).reshape(W.size, *W.shape)
-        s = np.exp(np.einsum("ntd,kmd,m->knt", self.X, moved, self.u))
+        labels, head, values = self.problem.labels, self.problem.head, self.problem.values
+        X = values.rows.reshape(len(values), -1, values.dim)
+        s = np.exp(np.einsum("ntd,kmd,m->knt", X, moved, self.u))
         s /= s.sum(axis=2, keepdims=True)
-        margins = self.Y * self.head.value(np.einsum("knt,ntd->knd", s, self.X))
+        pooled = np.einsum("knt,ntd->knd", s, X)
+        margins = labels * head.value(pooled.reshape(-1, values.dim)).reshape(pooled.shape[:2])
         return self.analytic(margins).mean(axis=1).imag.reshape(W.shape) / 1e-30
 
 
@@ -93,7 +87,8 @@ def _draw_twins(rng: np.random.Generator) -> Twins:
     u, p = rng.normal(size=m), rng.normal(size=d)
     loss, analytic = ANALYTIC[rng.integers(len(ANALYTIC))]
     X, Y, steps = rng.normal(size=(n, T, d)), rng.choice([-1.0, 1.0], n), rng.uniform(0.0, 0.5, 40)
-    return Twins(X, Y, _draw_head(rng, d), loss, analytic, u, p, np.outer(u, p) / (u @ u), steps, 1 / float(u @ u))
+    problem = Problem.under(Bags.of(X), np.ones((n, 1)), Y, _draw_head(rng, d), loss)
+    return Twins(problem, analytic, u, p, np.outer(u, p) / (u @ u), steps, 1 / float(u @ u))
 
 
 SHARE = Hypothesis[Twins](
@@ -105,8 +100,7 @@ BEGIN = Hypothesis[Twins](
 
 
 def _twins_with(**changes: Any) -> Twins:
-    twins = _draw_twins(np.random.default_rng(1))
-    return Twins(**{**vars(twins), **changes})
+    return replace(_draw_twins(np.random.default_rng(1)), **changes)
 
 
 @claim(
@@ -139,23 +133,13 @@ def _apart(twins: Twins, by: float = 1.0) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Smooth:
-    """Values, labels, head and key matrix; a run by steps `eta`, and pairs of points where gradients are compared."""
+class Smooth(Keyed):
+    """A run by steps `eta`, and pairs of points where gradients are compared."""
 
-    values: Bags
-    labels: Vector
-    v: Vector
-    W: Vector
-    loss: MarginLoss
     start: Vector
     eta: float
     pairs: Vector  # (m, 2, d)
     expected: tuple[float, ...] = ()  # both constants of the logistic loss with |loss'| <= 1, if they are known
-
-    @property
-    def problem(self) -> Problem:
-        keys = self.values.with_rows(self.values.rows @ self.W.T)
-        return Problem.of(keys, scores_of(self.labels, self.values, self.v), self.loss)
 
     @cached_property
     def constants(self) -> tuple[float, float, float]:
@@ -177,8 +161,7 @@ def sharp_smoothness(problem: Problem) -> float:
     G E max(0, w - Ew), w = (u - Eu)^2, the largest with attention s and 1 - s at the ends: D^2 G s (1 - s)(1 - 2s).
     """
     bounds, keys, scores = slopes(problem), problem.keys, problem.scores
-    D = np.array([np.linalg.norm(x[:, None] - x, axis=2).max() for x in (keys[i] for i in range(len(keys)))])
-    G = keys.max(scores) + keys.max(-scores)
+    D, G = widths(keys), keys.max(scores) + keys.max(-scores)
     return float(np.mean(bounds.curvature * (D * G / 4) ** 2 + bounds.largest * D**2 * G / (6 * np.sqrt(3))))
 
 
@@ -214,12 +197,6 @@ def _figure_smooth(problem: Problem, *expected: float) -> Smooth:
     return Smooth(values, labels, v, W, problem.loss, np.zeros(3), 1 / expected[0] - 1e-4, pairs, expected)
 
 
-def _wrong_constants(x: Smooth) -> float:
-    found = (smoothness(x.values, x.v, x.W), tight_smoothness(x.problem.keys, x.problem.scores))
-    pairs = zip(found, x.expected, strict=False)
-    return max((abs(a / b - 1) - 2e-4 for a, b in pairs), default=-np.inf)  # four digits
-
-
 def _lipschitz(problem: Problem, p: Vector, q: Vector) -> float:
     """|grad L(p) - grad L(q)| / |p - q|."""
     at_p, at_q = (problem.descent(problem.read((x,)), (x,))[0].plain for x in (p, q))
@@ -243,9 +220,7 @@ SHORT = Hypothesis[Smooth]("steps are at most 1/L", lambda x: x.eta <= (1 + 1e-1
     known=(lambda: _figure_smooth(one_bag(0.0), 15.274, 4.960), lambda: _figure_smooth(three_bags(), 61.80), _steepest),
     counters=(
         Counter(
-            "steps of 1.1/L where L is attained",
-            SHORT.says,
-            lambda: replace(one := _steepest(), eta=1.1 * one.eta),
+            "steps of 1.1/L where L is attained", SHORT.says, lambda: replace(one := _steepest(), eta=1.1 * one.eta)
         ),
     ),
     notes="L is ours, and attained: hence so are Lipschitz constant and descent, which for L_p leave much room.",
@@ -262,7 +237,7 @@ def _roughness(x: Smooth, by: float = 1.0) -> float:
     least = problem.loss.value(problem.keys.max(problem.scores)).mean()
     miscounted = np.abs(gaps - [state.reading.value - least for state in seen]) / (1 + np.abs(least))
     return max(
-        _wrong_constants(x),
+        off_digits((smoothness(x.values, x.v, x.W), tight_smoothness(problem.keys, problem.scores)), x.expected),
         float(miscounted.max()) - 1e-12,
         tight / loose - 1,
         sharp / tight - 1,
@@ -278,8 +253,12 @@ def _roughness(x: Smooth, by: float = 1.0) -> float:
 class GlobalRun:
     problem: Problem
     start: Vector
-    eta: float
-    directed: bool  # whether a direction is claimed, or the growth of the norm alone
+    share: float = 1.0  # of 1/L
+    directed: bool = True  # whether a direction is claimed, or the growth of the norm alone
+
+    @property
+    def eta(self) -> float:
+        return self.share * step_limit(self.problem)
 
 
 def _draw_global(rng: np.random.Generator) -> GlobalRun:
@@ -287,17 +266,13 @@ def _draw_global(rng: np.random.Generator) -> GlobalRun:
     n = 1 if rng.random() < 0.5 else n
     problem = draw_equal_scores(rng, n, T, max(d, n * (T - 1) // 2 + 1))
     start = rng.normal(size=problem.keys.dim) * rng.choice([0.0, 0.3, 2.0])
-    return GlobalRun(problem, start, step_limit(problem) * rng.uniform(0.5, 1.0), bool(n == 1))
+    return GlobalRun(problem, start, rng.uniform(0.5, 1.0), bool(n == 1))
 
 
-SMALL = Hypothesis[Any]("steps are at most 1/L", lambda x: x.eta <= step_limit(x.problem) * (1 + 1e-12))
+SMALL = Hypothesis[GlobalRun]("steps are at most 1/L", lambda x: x.share <= 1)
 ALONE = Hypothesis[GlobalRun](
     "there is one input, where a direction is claimed", lambda x: not x.directed or len(x.problem.keys) == 1
 )
-
-
-def _global_run(problem: Problem, start: list[float]) -> GlobalRun:
-    return GlobalRun(problem, np.array(start), step_limit(problem), directed=True)
 
 
 @claim(
@@ -313,13 +288,13 @@ def _global_run(problem: Problem, start: list[float]) -> GlobalRun:
     draw=_draw_global,
     seeds=24,
     counters=(
-        Counter("three scores", EQUAL.says, lambda: _global_run(one_bag(0.0), [0.0, -1.0])),
+        Counter("three scores", EQUAL.says, lambda: GlobalRun(one_bag(0.0), np.array([0.0, -1.0]))),
         Counter(
             "a best token between two others",
             FEASIBLE.says,
-            lambda: _global_run(Problem.of(Bags.of([[[0.0], [1.0], [-1.0]]]), np.eye(3)[0]), [0.5]),
+            lambda: GlobalRun(one_input([[0], [1], [-1]], np.eye(3)[0]), np.array([0.5])),
         ),
-        Counter("two inputs", ALONE.says, lambda: _global_run(two_limits(), [5.0, 0.0])),
+        Counter("two inputs", ALONE.says, lambda: GlobalRun(two_limits(), np.array([5.0, 0.0]))),
     ),
 )
 def _global_excess(x: GlobalRun, by: float = 1.0) -> float:
@@ -344,26 +319,20 @@ class LocalRun(Local):
 
 
 def _draw_local_run(rng: np.random.Generator) -> LocalRun:
-    n, T, d = rng.integers([1, 2, 3], [4, 4, 6])
-    local = draw_local(rng, n, T, d)
+    local = draw_small(rng)
     start = near(rng, local.direction, local.cone.mu * rng.choice([1.0, rng.random()]), local.descent_radius)
     return LocalRun(local.problem, local.selection, start)
 
 
-def _starts_inside(x: LocalRun) -> bool | None:
-    """Not decided where there is no cone."""
-    return x.holds_in_cone(x.start, x.descent_radius) if x.is_locally_optimal else None
-
-
-STARTS_INSIDE = Hypothesis[LocalRun]("the start lies in the cone", _starts_inside)
+STARTS_INSIDE = Hypothesis[LocalRun](  # not decided where there is no cone
+    "the start lies in the cone",
+    lambda x: x.holds_in_cone(x.start, x.descent_radius) if x.is_locally_optimal else None,
+)
 
 
 def _crowded() -> LocalRun:
-    """The second input is ahead by 1.001, no neighbour, but its other token scores 1e4 times as much."""
-    keys = Bags.of([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [-1.001, 0.0]]])
-    problem = Problem.of(keys, np.array([1.0, 0.0, 0.0, 1e4]), Correlation())
-    local = Local(problem, np.array([0, 0]))
-    return LocalRun(problem, local.selection, np.array([local.descent_radius, 0.0]))
+    local = crowded(1e4)
+    return LocalRun(local.problem, local.selection, np.array([local.descent_radius, 0.0]))
 
 
 def _along(third: float, degrees: float, size: float) -> LocalRun:

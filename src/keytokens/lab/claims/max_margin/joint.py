@@ -2,25 +2,10 @@
 
 A selection takes a token r_i of each input. v_mm is the max-margin head of the Y_i r_i, Gamma = 1/|v_mm| its margin, u
 its direction, Gamma_i = Y_i u'r_i >= Gamma the margin of input i, S the inputs with Gamma_i = Gamma. All other tokens
-are no longer than beta < Gamma. Gamma u = sum_i w_i Y_i r_i with weights w >= 0 that sum to 1.
+are no longer than beta < Gamma. Gamma u = sum_i w_i Y_i r_i with weights w >= 0 that sum to 1. u_p is the limit of p.
 
-1. If at (v, p) with |v| <= 1 every input has margin at least m > beta, and attention s_i on its selected token, then
-   Y_i v'r_i >= beta + (m - beta)/s_i. The mean with weights w gives Gamma v'u >= beta + (m - beta) sum_i w_i / s_i. So
-   m <= Gamma - (Gamma - beta) w_i (1 - s_i), which is Assumption C on S with nu = (Gamma - beta) min_S max_w w_i; and
-   v'u >= m / Gamma.
-2. A minimum (v, p) has no more loss than (r u, R u_p), for any unit u_p. So every margin is at least mu, the inverse of
-   the loss at n times that one. By 1., cos(v, u) >= mu / (r Gamma), and the scores g_i = Y_i v'r_i >= mu are the best.
-3. With this v, p is no worse than R u_p. Beyond sum_i loss(g_i)/n the loss is, for each i, at least |loss'(g_i)| (g_i -
-   r beta) q_i / n with q_i = 1 - s_i >= 1/(1 + exp(m_i)), m_i the attention margin of input i. At R u_p it is at most
-   max_k exp(-g_k + delta_k) delta_k, delta_k = (g_k + r beta) (T_k - 1) exp(-m_k). So each m_i of p has a lower bound.
-4. With rows and multipliers of a max-margin problem, u_p = sum lam_j a_j: cos(p, u_p) >= sum lam_j (bound of j) / R.
-
-|loss'(g_i)| falls like exp(-r Gamma_i): an input off the margin counts less by exp(-r (Gamma_i - Gamma)). So for r/R =
-ratio, u_p is the unit vector with the largest z such that input i has attention margin z - ratio (Gamma_i - Gamma), or
-0 if that is negative. With all inputs in S it is the max-margin direction; with a large ratio it is the relaxed one.
-
-So how near every minimum is to its limit is proved, and no search for the global one has to be trusted. These constants
-are ours.
+How near every minimum is to its limit is proved, in four steps that `docs/proofs.md` has under mm.thm5, and no search
+for the global one has to be trusted. These constants are ours.
 """
 
 from __future__ import annotations
@@ -37,6 +22,7 @@ from ...problems.geometry import misalignment
 from ...problems.losses import Logistic
 from ...problems.problem import Problem
 from ...problems.scores import scores_of
+from ...selection import separable
 from ...svm.problem import MarginProblem
 from ...svm.sets import label_svm, relaxed_problem
 from ...svm.solution import Solution
@@ -68,7 +54,7 @@ class JointLimit:
     @cached_property
     def head(self) -> Solution:
         """v_mm."""
-        return label_svm(self.problem.labels[:, None] * self.chosen, self.problem.labels)
+        return solve(MarginProblem.from_rows(self.chosen))
 
     @property
     def margin(self) -> float:
@@ -191,7 +177,7 @@ class JointLimit:
         return 1 - cosine, min(2.0, 1 - float(limit.lam[tight] @ least[self.tokens[tight, 0]]) / R)
 
     def _least_margins(self, R: float, mu: float, sine: float) -> Vector:
-        """(n,) lower bounds of the attention margins, whatever the head is that step 2 allows."""
+        """(n,) lower bounds of the attention margins, whatever the head is that step 2 of the proof allows."""
         r, beta = self.ratio * R, self.longest * self.ratio * R
         across = self.chosen - self.margins[:, None] * self.unit
         wide = r * sine * np.linalg.norm(across, axis=1)
@@ -300,17 +286,6 @@ def _trained(rng: np.random.Generator, off: bool) -> JointLimit:
     return JointLimit(problem, selection, float(10 ** rng.uniform(-0.5, 0.5)))
 
 
-def _separable(one: JointLimit) -> bool:
-    return solved(lambda: one.strict) is not None
-
-
-def _all_on_margin(one: JointLimit) -> bool | None:
-    """False where an input is off the margin: a little attention elsewhere costs it nothing. None: not established."""
-    if len(one.support) < len(one.margins):
-        return False
-    return _established(one)
-
-
 def _established(one: JointLimit) -> bool | None:
     """Assumption C on the supporting inputs; a weight that the linear program cannot tell from 0 decides nothing."""
     return True if one.nu > 1e-6 * one.margin else None
@@ -341,16 +316,15 @@ def _off_the_margin(rng: np.random.Generator) -> JointLimit:
     """Some inputs off the margin, and p_relax selects their tokens although it asks for nothing; r / R large enough."""
     while True:
         one = _trained(rng, off=True)
-        if not _separable(one) or not one.selects(one.relaxed.p):
-            continue
-        return JointLimit(one.problem, one.selection, max(one.least_ratio * rng.uniform(1.05, 2.0), one.ratio))
+        if _SEPARABLE.holds(one) and _RELAXED_SELECTS.holds(one):
+            return replace(one, ratio=max(one.least_ratio * rng.uniform(1.05, 2.0), one.ratio))
 
 
 def _any_ratio(rng: np.random.Generator) -> JointLimit:
     """Some inputs off the margin, any r / R for which the limit selects all tokens."""
     while True:
         one = _trained(rng, off=True)
-        if _separable(one) and one.selects(one.attention.p):
+        if _SEPARABLE.holds(one) and _LIMIT_SELECTS.holds(one):
             return one
 
 
@@ -363,10 +337,12 @@ def _long_zero() -> JointLimit:
 
 
 _LOGISTIC = Hypothesis[JointLimit]("the loss is logistic", lambda one: isinstance(one.problem.loss, Logistic))
-_SEPARABLE = Hypothesis[JointLimit]("attention can select the tokens", _separable)
+_SEPARABLE = Hypothesis[JointLimit](
+    "attention can select the tokens", lambda one: separable(one.problem.keys, one.selection)
+)
 _CONDITION = Hypothesis[JointLimit](
     "Assumption C, since every input has weight in the max-margin head and other tokens are shorter than its margin",
-    _all_on_margin,
+    lambda one: len(one.support) == len(one.margins) and _established(one),
 )
 _SHORT = Hypothesis[JointLimit](
     "all other tokens are shorter than the label margin", lambda one: one.longest < one.margin

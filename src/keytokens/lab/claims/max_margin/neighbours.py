@@ -1,16 +1,9 @@
 """The loss far out along a direction: which tokens decide its sign, and from which radius on they do.
 
 E(p) = L(p) - L with all attention on a selection. For a token t with row a_t = k_selected - k_t and score gap g_t =
-gamma_selected - gamma_t, the attention is s_t <= exp(-a_t'p), and s_t >= exp(-a_t'p) / T where the selection leads.
-With low <= |loss'| <= high on the range of the scores,
-(1/n) (low sum+ s_t g_t - high sum- s_t |g_t|) <= E(p) <= (1/n) (high sum+ s_t g_t - low sum- s_t |g_t|),
-sum+ over positive and sum- over negative gaps. So the tokens nearest to the selected ones decide, once R is large. That
-radius is computed: these constants are ours, the statements the paper's.
-
-So a path cannot go where no locally optimal direction is: another point of the cone is better, from a radius on. Let q
-be a unit direction. If all its neighbours score less and it is not the max-margin direction of its tokens, a direction
-nearby has a larger margin, and there E is smaller far out. If a neighbour scores more, E is negative along a direction
-nearby where this neighbour is the only one, and more so at half the radius.
+gamma_selected - gamma_t, the attention is s_t <= exp(-a_t'p), and s_t >= exp(-a_t'p) / T where the selection leads. So
+the tokens nearest to the selected ones decide, once R is large (`docs/proofs.md`, mm.lemma8 and mm.thm4). That radius
+is computed: these constants are ours, the statements the paper's.
 """
 
 from __future__ import annotations
@@ -20,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,22 +27,22 @@ from ...svm.problem import MarginProblem
 from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from .assumptions import compared, slopes
+from .assumptions import Local, compared, one_input, slopes
 from .paths import random_problem
+
+PAIR = [[1.0, 0.0], [0.0, 0.0]]
 
 
 def unit(x: Vector) -> Vector:
     return np.asarray(x / np.linalg.norm(x), np.float64)
 
 
-def beyond(begin: float) -> tuple[float, ...]:
-    """Radii at which "from this radius on" is tried."""
-    return begin, 3 * begin, 10 * begin
+BEYOND = (1.0, 3.0, 10.0)  # times the radius: where "from this radius on" is tried
 
 
 def lower(one: Callable[[float], Scaled], other: Callable[[float], Scaled], begin: float) -> float:
     """one(R) - other(R) beside the larger, the largest from a radius on: below 0 where the one is lower all the way."""
-    return max(compared(one(R), other(R)) for R in beyond(begin))
+    return max(compared(one(far * begin), other(far * begin)) for far in BEYOND)
 
 
 def thin(near: float) -> Problem:
@@ -56,8 +50,7 @@ def thin(near: float) -> Problem:
 
     Of two that differ so much in score the near one wins from the radius on, and not from nine tenths of it.
     """
-    keys = Bags.of([[[0.0, 0.0], [-3.0, -1.0], [-2.0, -4.0]]])
-    return Problem.of(keys, np.array([0.0, near, -1.0]), Correlation())
+    return one_input([[0, 0], [-3, -1], [-2, -4]], [0, near, -1], Correlation())
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +81,20 @@ class View:
     def others(self) -> Index:
         return np.delete(np.arange(len(self.problem.scores)), self.chosen)
 
+    @property
+    def ahead(self) -> Index:
+        """(m,) row of the selected token that each of the others is behind."""
+        return self.chosen[self.problem.keys.bag[self.others]]
+
     @cached_property
     def rows(self) -> Vector:
         """(m, d) k_selected - k_t of all other tokens."""
-        keys = self.problem.keys
-        return keys.rows[self.chosen[keys.bag[self.others]]] - keys.rows[self.others]
+        return self.problem.keys.rows[self.ahead] - self.problem.keys.rows[self.others]
 
     @cached_property
     def gaps(self) -> Vector:
         """(m,) gamma_selected - gamma_t."""
-        scores = self.problem.scores
-        return scores[self.chosen[self.problem.keys.bag[self.others]]] - scores[self.others]
+        return self.problem.scores[self.ahead] - self.problem.scores[self.others]
 
     @cached_property
     def margins(self) -> Vector:
@@ -150,79 +146,56 @@ class View:
         """E(p)."""
         return self.problem.read((p,)).excess(self.chosen)
 
+    def rescored(self, sign: int) -> Problem:
+        """The neighbours score more than what is selected (sign 1) or less (-1), by more than before."""
+        scores, near = self.problem.scores.copy(), self.others[self.near]
+        lead = scores[self.ahead[self.near]]
+        scores[near] = lead + sign * (0.1 + np.abs(scores[near] - lead))
+        return Problem.of(self.problem.keys, scores, self.problem.loss)
+
 
 # --- Lemmas 8 and 9: two directions, one direction --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class TwoDirections:
-    problem: Problem
-    p: Vector
-    q: Vector
-    higher: bool  # whether the neighbour of q has a higher score than the selected token
+    first: View  # along p
+    second: View  # along q
+    higher: bool = False  # whether the neighbour of q has a higher score than the selected token
 
-    @cached_property
-    def views(self) -> tuple[View, View]:
-        return View(self.problem, self.p), View(self.problem, self.q)
+
+def _pair(problem: Problem, p: Any, q: Any, higher: bool = False) -> TwoDirections:
+    return TwoDirections(View(problem, np.array(p)), View(problem, np.array(q)), higher)
 
 
 def _two_directions(rng: np.random.Generator) -> TwoDirections:
     problem = random_problem(rng, 2, 5)
-    keys, d = problem.keys, problem.keys.dim
     while True:
-        p = unit(rng.normal(size=d))
-        q = unit(p + 0.3 * rng.normal(size=d))
-        first, second = View(problem, p), View(problem, q)
-        if np.array_equal(first.chosen, second.chosen) and abs(first.margin - second.margin) > 1e-2:
+        p = unit(rng.normal(size=problem.keys.dim))
+        pair = _pair(problem, p, unit(p + 0.3 * rng.normal(size=len(p))))
+        first, second = sorted((pair.first, pair.second), key=lambda view: -view.margin)
+        if np.array_equal(first.chosen, second.chosen) and first.margin - second.margin > 1e-2:
             break
-    if second.margin > first.margin:
-        first, second = second, first
     higher = bool(rng.integers(2))
-    scores = problem.scores.copy()
-    for view, sign in ((first, -1), (second, 1 if higher else -1)):  # the second has the last word
-        near = view.others[view.near]
-        size = 0.1 + np.abs(scores[near] - scores[view.chosen[keys.bag[near]]])
-        scores[near] = scores[view.chosen[keys.bag[near]]] + sign * size
-    moved = Problem.of(keys, scores, problem.loss)
-    return TwoDirections(moved, first.direction, second.direction, higher)
+    scored = View(first.rescored(-1), second.direction).rescored(1 if higher else -1)  # the second has the last word
+    return _pair(scored, first.direction, second.direction, higher)
 
 
 def _neighbours_decide(pair: TwoDirections) -> bool:
-    first, second = pair.views
-    gaps = second.gaps[second.near]
+    first, second = (view.gaps[view.near] for view in (pair.first, pair.second))
     if pair.higher:
-        return len(gaps) == 1 and bool(gaps[0] < 0)
-    return bool((gaps > 0).all() and (first.gaps[first.near] > 0).all())
-
-
-def _swapped() -> TwoDirections:
-    """One input with keys (1, 0) and 0: the direction (1, 0) has the larger margin, but is called q."""
-    problem = Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0]))
-    return TwoDirections(problem, np.array([0.6, 0.8]), np.array([1.0, 0.0]), False)
-
-
-def _bad_neighbour() -> TwoDirections:
-    """Keys (1, 0) and 0, and the neighbour 0 scores more."""
-    problem = Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([0.0, 1.0]))
-    return TwoDirections(problem, np.array([1.0, 0.0]), np.array([0.6, 0.8]), False)
-
-
-def _other_tokens() -> TwoDirections:
-    """p has the larger margin and selects the worse token."""
-    problem = Problem.of(Bags.of([[[2.0, 0.0], [-1.0, 1.5], [0.0, 0.0]]]), np.array([1.0, 2.0, 0.0]))
-    return TwoDirections(problem, np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
-
-
-def _thin_pair() -> TwoDirections:
-    return TwoDirections(thin(-1e-30), np.array([1.0, 0.0]), np.array([0.0, 1.0]), False)
+        return len(second) == 1 and bool(second[0] < 0)
+    return bool((second > 0).all() and (first > 0).all())
 
 
 _SAME_TOKENS = Hypothesis[TwoDirections](
     "both directions select the same tokens, each alone in the lead",
-    lambda pair: np.array_equal(pair.views[0].chosen, pair.views[1].chosen) and min(v.margin for v in pair.views) > 0,
+    lambda pair: (
+        np.array_equal(pair.first.chosen, pair.second.chosen) and min(pair.first.margin, pair.second.margin) > 0
+    ),
 )
 _SMALLER_MARGIN = Hypothesis[TwoDirections](
-    "q has the smaller margin", lambda pair: pair.views[1].margin < pair.views[0].margin
+    "q has the smaller margin", lambda pair: pair.second.margin < pair.first.margin
 )
 _NEIGHBOURS = Hypothesis[TwoDirections](
     "all neighbours of both score less than the selected tokens, or q has one neighbour and that scores more",
@@ -233,19 +206,10 @@ _NEIGHBOURS = Hypothesis[TwoDirections](
 def _good_neighbours(rng: np.random.Generator) -> View:
     """A direction, perhaps a max-margin one with several neighbours, all of which score more than what it selects."""
     problem = random_problem(rng, 2, 5)
-    keys, d = problem.keys, problem.keys.dim
-    view = View(problem, unit(rng.normal(size=d)))
+    view = View(problem, unit(rng.normal(size=problem.keys.dim)))
     if rng.integers(2):
-        view = View(problem, unit(solve(MarginProblem.from_selection(keys, view.selection)).p))
-    scores = problem.scores.copy()
-    near = view.others[view.near]
-    lead = scores[view.chosen[keys.bag[near]]]
-    scores[near] = lead + 0.1 + np.abs(scores[near] - lead)
-    return View(Problem.of(keys, scores, problem.loss), view.direction)
-
-
-def _thin_view() -> View:
-    return View(thin(1e-30), np.array([0.0, 1.0]))
+        view = View(problem, unit(solve(MarginProblem.from_selection(problem.keys, view.selection)).p))
+    return View(view.rescored(1), view.direction)
 
 
 _ALL_HIGHER = Hypothesis[View](
@@ -258,29 +222,17 @@ _ALONE = Hypothesis[View]("each selected token is alone in the lead", lambda vie
 # --- Lemma 10: how many neighbours there can be ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Tokens:
-    """Keys and one selected token of each bag, which some direction selects."""
-
-    keys: Bags
-    selection: Index
-
-
-def _tokens(rng: np.random.Generator) -> Tokens:
+def _tokens(rng: np.random.Generator) -> Local:
+    """Keys and one selected token of each input, which some direction selects."""
     n, T, d = int(rng.integers(1, 4)), int(rng.integers(2, 5)), int(rng.integers(1, 4))
     n = max(n, -(-(d + 1) // (T - 1)))  # more other tokens than dimensions
     keys = Bags.of(rng.normal(size=(n, T, d)))
-    return Tokens(keys, keys.argmax(keys.rows @ rng.normal(size=d)))
+    return Local(Problem.of(keys, np.zeros(len(keys.rows))), keys.argmax(keys.rows @ rng.normal(size=d)))
 
 
-def _in_a_row() -> Tokens:
-    """Three tokens on a line behind the selected one: (1, 0) has three neighbours in two dimensions."""
-    return Tokens(Bags.of([[[0.0, 0.0], [-1.0, 1.0], [-1.0, 0.0], [-1.0, -1.0]]]), np.array([0]))
-
-
-_GENERAL = Hypothesis[Tokens](
+_GENERAL = Hypothesis[Local](
     "the rows (selected - other token) are in general position",
-    lambda tokens: in_general_position(tokens.keys, tokens.selection),
+    lambda tokens: in_general_position(tokens.problem.keys, tokens.selection),
 )
 
 
@@ -295,21 +247,28 @@ _GENERAL = Hypothesis[Tokens](
     tolerance=0.0,
     draw=_two_directions,
     seeds=60,
-    known=(_thin_pair,),
+    known=(lambda: _pair(thin(-1e-30), [1.0, 0.0], [0.0, 1.0]),),
     counters=(
-        Counter("p and q swapped", _SMALLER_MARGIN.says, _swapped),
-        Counter("the neighbour scores more", _NEIGHBOURS.says, _bad_neighbour),
-        Counter("p selects a worse token", _SAME_TOKENS.says, _other_tokens),
+        Counter("p and q swapped", _SMALLER_MARGIN.says, lambda: _pair(one_input(PAIR, [1, 0]), [0.6, 0.8], [1, 0])),
+        Counter(
+            "the neighbour scores more",
+            _NEIGHBOURS.says,
+            lambda: _pair(one_input(PAIR, [0, 1]), [1.0, 0.0], [0.6, 0.8]),
+        ),
+        Counter(
+            "p selects a worse token",
+            _SAME_TOKENS.says,
+            lambda: _pair(one_input([[2, 0], [-1, 1.5], [0, 0]], [1, 2, 0]), [1.0, 0.0], [0.0, 1.0]),
+        ),
     ),
     notes="The radius from which on it holds is ours.",
 )
 def _lower_loss(pair: TwoDirections, by: float = 1.0) -> float:
     """E at R p against E at R q, relative to the larger: below 0 for the direction that should win."""
-    first, second = pair.views
-    lead = abs(first.margin - second.margin)
-    begin = second.radius(min(second.step, lead)) / by
-    of_q = View(pair.problem, pair.q, first.chosen)
-    along = (lambda R: first.change(R * pair.p), lambda R: of_q.change(R * pair.q))
+    first, second = pair.first, pair.second
+    begin = second.radius(min(second.step, abs(first.margin - second.margin))) / by
+    # relative to the same tokens
+    along = (lambda R: first.change(R * first.direction), lambda R: first.change(R * second.direction))
     return lower(*(along[::-1] if pair.higher else along), begin)
 
 
@@ -323,13 +282,9 @@ def _lower_loss(pair: TwoDirections, by: float = 1.0) -> float:
     tolerance=0.0,
     draw=_good_neighbours,
     seeds=60,
-    known=(_thin_view,),
+    known=(lambda: View(thin(1e-30), np.array([0.0, 1.0])),),
     counters=(
-        Counter(
-            "the neighbour scores less",
-            _ALL_HIGHER.says,
-            lambda: View(Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0]]]), np.array([1.0, 0.0])), known.LMM),
-        ),
+        Counter("the neighbour scores less", _ALL_HIGHER.says, lambda: View(one_input(PAIR, [1, 0]), known.LMM)),
     ),
     notes="The radius and the width of the cone are ours.",
 )
@@ -358,14 +313,21 @@ def _finite_minimum(view: View, by: float = 1.0) -> float:
     constant="d",
     draw=_tokens,
     seeds=60,
-    counters=(Counter("three tokens in a row", _GENERAL.says, _in_a_row),),
+    counters=(
+        Counter(
+            "three tokens in a row",
+            _GENERAL.says,
+            lambda: Local(one_input([[0, 0], [-1, 1], [-1, 0], [-1, -1]], np.zeros(4)), np.array([0])),
+        ),
+    ),
 )
-def _most_neighbours(tokens: Tokens, by: float = 1.0) -> float:
+def _most_neighbours(tokens: Local, by: float = 1.0) -> float:
     """The most neighbours of any direction, less d; and whether they are those that attain the margin.
 
     A direction with margin 1 and d or more neighbours solves a_t'q = 1 for d independent rows: all such are tried.
     """
-    problem = MarginProblem.from_selection(tokens.keys, tokens.selection)
+    keys = tokens.problem.keys
+    problem = MarginProblem.from_selection(keys, tokens.selection)
     A = problem.rows(np.arange(len(problem)))
     d = problem.dim
     some = np.array(list(itertools.combinations(range(len(A)), d)))
@@ -374,7 +336,7 @@ def _most_neighbours(tokens: Tokens, by: float = 1.0) -> float:
     inside = corners[(corners @ A.T >= 1 - 1e-9).all(axis=1)]
     excesses = []
     for q in inside:
-        found = directional_neighbours(tokens.keys, np.zeros(len(tokens.keys.rows)), q)
+        found = directional_neighbours(keys, tokens.problem.scores, q)
         count = int(found.neighbours.sum())
         excesses += [count - d / by, abs(count - int((A @ q <= 1 + 1e-6).sum())), abs(found.margin - 1)]
     return float(max(excesses))
@@ -417,7 +379,8 @@ class ConeAround:
             way = np.asarray(np.linalg.lstsq(view.rows[view.near], wanted, rcond=None)[0], np.float64)
             turned = self.q if len(wanted) == 1 else self._turned(way, min(view.step, view.margin) / (4 * view.reach))
         else:
-            target = self._max_margin()
+            found = solved(solve, MarginProblem.from_selection(self.problem.keys, view.selection))
+            target = self.q if found is None else unit(found.p)
             turned = self._turned(target - self.q, math.acos(max(-1.0, min(1.0, float(target @ self.q)))))
         return View(self.problem, turned, view.chosen)
 
@@ -425,10 +388,6 @@ class ConeAround:
     def better(self) -> NDArray[np.bool_]:
         """The neighbours of q that score more."""
         return self.view.near & (self.view.gaps < 0)
-
-    def _max_margin(self) -> Vector:
-        found = solved(solve, MarginProblem.from_selection(self.problem.keys, self.view.selection))
-        return self.q if found is None else unit(found.p)
 
     def _turned(self, way: Vector, most: float) -> Vector:
         """q turned towards q + way by at most `most`, and by no more than half the cone; anywhere if way is 0."""
@@ -476,23 +435,6 @@ def _cone_around(rng: np.random.Generator) -> ConeAround:
     return cone
 
 
-def _good_direction() -> ConeAround:
-    """Fig 1(b) with its locally optimal direction (1, 0)."""
-    return ConeAround(known.one_bag(0.0), known.LMM, 0.01)
-
-
-def _doubled_token() -> ConeAround:
-    """The token 0 twice, once with a higher and once with a much lower score: together they count as lower."""
-    problem = Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]]), np.array([0.0, 1.0, -3.0]))
-    return ConeAround(problem, np.array([1.0, 0.0]), 0.01)
-
-
-def _tied_neighbour() -> ConeAround:
-    """The neighbour ties in score, so the path turns to where the third token is furthest: the direction (2, -0.3)."""
-    problem = Problem.of(Bags.of([[[1.0, 0.0], [0.0, 0.0], [-1.0, 0.3]]]), np.array([0.9, 0.9, 0.0]))
-    return ConeAround(problem, unit(np.array([2.0, -0.3])), 0.01)
-
-
 def _thin_cone() -> ConeAround:
     """Twenty degrees from the max-margin direction (3, 1), which the cone holds."""
     angle = math.atan2(1.0, 3.0) + math.radians(20)
@@ -526,9 +468,21 @@ _GENERAL_CONE = Hypothesis[ConeAround](
     seeds=60,
     known=(_thin_cone,),
     counters=(
-        Counter("a locally optimal direction", _NOT_OPTIMAL.says, _good_direction),
-        Counter("a token that is there twice", _GENERAL_CONE.says, _doubled_token),
-        Counter("a neighbour that ties in score", _DISTINCT.says, _tied_neighbour),
+        Counter(
+            "a locally optimal direction",
+            _NOT_OPTIMAL.says,
+            lambda: ConeAround(known.one_bag(0.0), known.LMM, 0.01),
+        ),
+        Counter(  # once with a higher and once with a much lower score: together they count as lower
+            "a token that is there twice",
+            _GENERAL_CONE.says,
+            lambda: ConeAround(one_input([[1, 0], [0, 0], [0, 0]], [0, 1, -3]), known.LMM, 0.01),
+        ),
+        Counter(  # so the path turns to where the third token is furthest
+            "a neighbour that ties in score",
+            _DISTINCT.says,
+            lambda: ConeAround(one_input([[1, 0], [0, 0], [-1, 0.3]], [0.9, 0.9, 0]), unit(np.array([2, -0.3])), 0.01),
+        ),
     ),
     notes="By how much the path keeps away, and from which radius on, is ours.",
 )
@@ -550,7 +504,7 @@ def keeps_away(cone: ConeAround, by: float = 1.0) -> float:
         begin = view.radius(min(lead, view.step - x) - 2 * x)
     size = float(np.linalg.norm(rival.direction))
     worst = max(1 - cone.eps - float(rival.direction @ cone.q) / size, size - 1)  # it lies in the cone and in the ball
-    for R in beyond(begin / by):
+    for R in (far * begin / by for far in BEYOND):
         here, low = rival.change(share * R * rival.direction), _low(cone, R, x)
         found = [view.change(point) for point in _nearby(cone, R, x / view.reach)]
         worst = max(worst, compared(here, low), *(max(compared(here, e), compared(low, e)) for e in found))

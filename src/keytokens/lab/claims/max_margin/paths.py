@@ -1,15 +1,7 @@
 """The regularisation path with the head fixed, linear or not: where the best p on growing balls goes.
 
-How far a minimum on a ball can be from the max-margin direction is proved from its loss alone, whoever found it. That
-is ours, the statement the paper's.
-
-Let O_i be the sets of best tokens, q_i the attention outside of O_i and m_i = max_O k'p - max_outside k'p. Then
-L - L* >= least q_max               least = (least |loss'|) (least score gap to the outside) / n with a linear head
-q_i >= 1/(1 + |O_i| exp(m_i))
-so a small loss means a large margin m = min_i m_i >= M. Where |p| <= R, p / M is a feasible point, of length at most
-R / M, of the max-margin problem of some choice of winners. If p_mm is the shortest one of that choice, p'p_mm >= M
-|p_mm|^2 (p_mm is the projection of 0), that is 1 - cos(p, p_mm) <= 1 - M |p_mm| / R. The minimum on the ball has the
-least loss, so this holds for it with the loss of any point at all: no search for a global minimum has to be trusted.
+How far a minimum on a ball can be from the max-margin direction is proved from its loss alone, whoever found it
+(`docs/proofs.md`, mm.thm1). That is ours, the statement the paper's.
 """
 
 from __future__ import annotations
@@ -19,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +23,7 @@ from ...paths.sets import falls as falls_of
 from ...problems.geometry import misalignment
 from ...problems.heads import Linear, Quadratic, Tanh
 from ...problems.logits import Keys
-from ...problems.losses import Correlation, Exponential, Logistic, MarginLoss
+from ...problems.losses import Correlation, MarginLoss
 from ...problems.problem import Problem
 from ...problems.sets import HeadReading, Sets
 from ...problems.sets import Limit as Exact
@@ -40,7 +33,7 @@ from ...svm.solution import Solution
 from ...svm.solver import solve, solved
 from .. import instances as known
 from ..claim import Counter, Hypothesis, claim
-from .assumptions import LOSSES, can_win, falls, slopes
+from .assumptions import CONVEX, LOSSES, can_win, falls, one_input, slopes
 
 NEAR, FAR, PROVED = 10.0, 1e4, 1e8  # radii, in units of |p_mm|
 
@@ -79,22 +72,21 @@ def _in_space(problem: Problem) -> Problem:
 
 def _floor() -> Problem:
     """One input of two tokens and the loss -x: what is proved of L - L* is attained."""
-    return Problem.of(Bags.of([[[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]]), np.array([1.0, 0.0]), Correlation())
+    return one_input([[1, 0, 0], [0, 0, 0]], [1, 0], Correlation())
 
 
 def _two_winners() -> Problem:
     """Tokens (-1, 0, 0) and (2, 0, 0) tie for the best: the path takes the second, whose margin is larger."""
-    keys = Bags.of([[[-1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
-    return Problem.of(keys, np.array([1.0, 1.0, 0.0]))
-
-
-def _strict(problem: Problem) -> bool:
-    top = problem.scores == problem.keys.spread(problem.keys.max(problem.scores))
-    return int(top.sum()) == len(problem.keys)
+    return one_input([[-1, 0, 0], [2, 0, 0], [0, 0, 0]], [1, 1, 0])
 
 
 _FALLS = Hypothesis[Problem]("the loss falls strictly and its slope is Lipschitz", falls)
-_STRICT = Hypothesis[Problem]("each input has one best token", _strict)
+_STRICT = Hypothesis[Problem](
+    "each input has one best token",
+    lambda problem: bool(
+        (problem.scores == problem.keys.spread(problem.keys.max(problem.scores))).sum() == len(problem.keys)
+    ),
+)
 _CAN_WIN = Hypothesis[Problem]("the best tokens can be separated from the others", can_win)
 
 
@@ -125,9 +117,6 @@ def _ball_path(problem: Problem, by: float = 1.0) -> float:
     return max(away, off_proof(problem, limit, path)) if limit.proves else away
 
 
-CONVEX = (Logistic(), Exponential(), Correlation())  # the bounds of `paths.decomposition` are for these
-
-
 @dataclass(frozen=True, eq=False)
 class Decomposed:
     """A problem with optimal sets, and what is said of it: f_i = nu_i (1 - q_i) + Z_i with the constants C and eps."""
@@ -136,11 +125,10 @@ class Decomposed:
     said: Decomposition
 
 
-def _bounded(one: Decomposed) -> bool | None:
-    """Whether what is said is true, by bounds of the head that are proved; None for a head without."""
+def _bounded(one: Decomposed) -> bool:
+    """Whether what is said is true, by bounds of the head that are proved."""
     known = falls_of(one.problem)
-    if known is None:
-        return None
+    assert known is not None
     rounding = 1e-9 * float(known.nu.max())
     return bool(
         np.array_equal(one.said.nu, one.problem.nu)
@@ -151,7 +139,7 @@ def _bounded(one: Decomposed) -> bool | None:
 
 def _with_sets(rng: np.random.Generator, free: bool) -> Problem:
     """One or two optimal tokens an input, others below them; with `free` keys, any logits come from some p."""
-    kind, loss = int(rng.integers(3)), CONVEX[int(rng.integers(3))]
+    kind, loss = int(rng.integers(3)), CONVEX[int(rng.integers(3))]  # which `paths.decomposition` has bounds for
     for _ in range(1000):
         try:
             problem = _maybe_with_sets(rng, kind, loss, free)
@@ -188,13 +176,12 @@ def _off_bounds(one: Decomposed, p: Vector) -> float:
     """By how much nu_i - f_i, or Z_i, leaves its bounds at p."""
     reading, known, nu = one.problem.read((p,)), falls_of(one.problem), one.problem.nu
     assert isinstance(reading, HeadReading)
+    assert known is not None
     q = np.exp(reading.log_outside)
     lost = nu - reading.margins
     Z = reading.margins - nu * (1 - q)
-    excesses = [Z - (1 - one.said.eps) * nu * q, -one.said.C * q.max() - Z]
-    if known is not None:
-        excesses += [known.least * q - lost, lost - known.most * q]
-    return float(np.max(excesses))
+    bounds = (known.least * q - lost, lost - known.most * q)
+    return float(np.max([Z - (1 - one.said.eps) * nu * q, -one.said.C * q.max() - Z, *bounds]))
 
 
 def _any_logits(rng: np.random.Generator) -> Decomposed:
@@ -220,26 +207,22 @@ def _some_p(problem: Problem, outside: list[list[int]]) -> list[Vector]:
     return [*some, *rng.normal(size=(10, problem.keys.dim))]
 
 
+def _first_best(values: Any, keys: Any) -> Problem:
+    """Values of one number, which are what the head sees; the first token of each input is the set."""
+    n, shaped = len(values), np.array(values)[..., None]
+    return Problem.with_sets(np.ones(n), shaped, Linear(np.ones(1)), keys, [[0]] * n, Correlation())
+
+
 def _nearly_tied() -> Decomposed:
     """A token outside of the set loses 1e-6 where eps = 1/2 is said."""
-    values, keys = Bags.of([[[1.0], [1.0 - 1e-6]], [[1.0], [0.0]]]), Bags.of(np.eye(4).reshape(2, 2, 4))
-    problem = Problem.with_sets([1, 1], values, Linear(np.ones(1)), keys, [[0], [0]], Correlation())
+    problem = _first_best([[1.0, 1.0 - 1e-6], [1.0, 0.0]], np.eye(4).reshape(2, 2, 4))
     return Decomposed(problem, Decomposition(problem.nu, 0.0, 0.5))
 
 
 def _both_attained() -> Decomposed:
     """Two inputs with a token that loses all of nu and one that loses 1e-6 of it: C+ and C- are both attained."""
-    values = Bags.of([[[1.0], [0.0], [1.0 - 1e-6]]] * 2)
-    problem = Problem.with_sets(
-        [1, 1], values, Linear(np.ones(1)), Bags.of(np.eye(6).reshape(2, 3, 6)), [[0], [0]], Correlation()
-    )
+    problem = _first_best([[1.0, 0.0, 1.0 - 1e-6]] * 2, np.eye(6).reshape(2, 3, 6))
     return Decomposed(problem, decomposition(problem))
-
-
-def _floor_of_sets() -> Problem:
-    """`_floor`, with the one best token as a set."""
-    one = _floor()
-    return Problem.with_sets([1], [one.scores[:, None]], Linear(np.ones(1)), one.keys, [[0]], one.loss)
 
 
 def _two_solutions() -> Problem:
@@ -328,7 +311,7 @@ def _pairs_compared(one: Decomposed, by: float = 1.0) -> float:
     constant="the least loss beside the attention off the sets: attained by one input of two tokens",
     draw=lambda rng: _with_sets(rng, free=False),
     seeds=22,
-    known=(_two_solutions, _floor_of_sets),
+    known=(_two_solutions, lambda: _first_best([[1.0, 0.0]], _floor().keys)),
     counters=(Counter("a set that leaves out a best token", _DECOMPOSED.says, _set_too_small),),
     notes="How near every minimum on the ball is, is ours.",
 )
@@ -341,7 +324,7 @@ def _set_path(problem: Problem, by: float = 1.0) -> float:
     far = FAR if limit.proves else 10 * NEAR  # beside a best token that is outside of its set, others underflow soon
     path = set_path(problem, [NEAR * size, far * size], starts=1)
     last = path[-1]
-    off = min(float(np.linalg.norm(last.p / last.radius - p / size)) for p in limit.targets())
+    off = min(float(np.linalg.norm(last.p / last.radius - p / size)) for p in limit.targets)
     if known is None:
         return off
     return max(
@@ -402,7 +385,7 @@ class Limit:
 
     def misalignment(self, p: Vector) -> float:
         """1 - cos to the nearest shortest solution."""
-        return min(misalignment(p, target) for target in self.targets())
+        return min(misalignment(p, target) for target in self.targets)
 
     @property
     def most_winners(self) -> int:
@@ -427,6 +410,7 @@ class Limit:
         """No p in the ball has a smaller log(L - L*): its margin is at most R / |p_mm|."""
         return self.log_least - float(np.logaddexp(0.0, math.log(self.most_winners) + radius / self.shortest.norm))
 
+    @property
     def targets(self) -> list[Vector]:
         """The shortest solutions, several where norms tie."""
         return [one.p for one in self.solutions if one.norm <= self.shortest.norm * (1 + 1e-9)]
