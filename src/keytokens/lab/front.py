@@ -104,6 +104,7 @@ class Problem:
         p: Any = None,
     ) -> None:
         check_choice("Problem", "trains", trains, TRAINS)
+        check_number("Problem", "rank", rank, 1, whole=True, none=True)
         given = {"labels": labels, "v": v, "W": W, "scores": scores, "keys": keys, "queries": queries}
         given |= {"head": head, "rank": rank, "p": p}
         _check_together(trains, {name for name, value in given.items() if value is not None})
@@ -118,7 +119,7 @@ class Problem:
             return
         self.X, psi = Bags.of(X, "Problem", "X"), cast(Head, head)
         if scores is None and head is None and trains != "vp":
-            scores = scores_of(labels, self.X, v)
+            scores = scores_of(labels, self.X, v, "Problem")
         keyed = self.X if keys is None else keys
         if W is not None:
             keyed = self.X.with_rows(self.X.rows @ array_of("Problem", "W", W, (-1, self.X.dim)).T)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def log_spaced(last: int, per_decade: int = 10) -> Index:
     return np.unique(np.concatenate([[0], np.rint(np.geomspace(1, last, count)).astype(np.intp), [last]]))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """How a run ended, and its record.
 
@@ -44,13 +44,13 @@ class Run:
     >>> from keytokens.lab.descent import Descent, Normalised
     >>> from keytokens.lab.problems.problem import Problem
     >>> found = Run.of(Descent(Problem.of([[[1.0], [0.0]]], [1.0, 0.0]), Normalised(0.5)), np.zeros(1), 20, [0, 10])
-    >>> found["norm"].tolist(), found.status.name, found.selection.tolist()
-    ([0.0, 5.0, 10.0], 'OUT_OF_STEPS', [0])
+    >>> found, found["norm"].tolist(), found.selection.tolist()
+    (Run(OUT_OF_STEPS, t=20, norm=10, 3 rows), [0.0, 5.0, 10.0], [0])
     """
 
     end: Point
     status: Status
-    _rows: list[dict[str, Any]] = field(repr=False)
+    _rows: list[dict[str, Any]]
 
     @classmethod
     def of(cls, method: Any, start: Any, max_steps: int, steps: Sequence[int] | None = None) -> Run:
@@ -73,6 +73,9 @@ class Run:
     def through(cls, points: Sequence[Point], status: Status) -> Run:
         """A run that was made elsewhere, from the points that it passed; the last is its end."""
         return cls(points[-1], status, list(map(_row, points)))
+
+    def __repr__(self) -> str:
+        return f"Run({self.status.name}, t={self.end.t}, norm={self.end.norm:.4g}, {len(self)} rows)"
 
     def __len__(self) -> int:
         return len(self._rows)

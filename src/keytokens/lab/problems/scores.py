@@ -96,14 +96,14 @@ class Under(Scores):
         raise refusal("Problem.under", "head", rule, self.head.name, advice)
 
 
-def scores_of(labels: Any, values: Any, v: Any) -> Vector:
+def scores_of(labels: Any, values: Any, v: Any, owner: str = "scores_of") -> Vector:
     """(N,) gamma_it = Y_i v'x_it; values in any form that `Bags.of` reads.
 
     >>> scores_of([-1], [[[1.0, 2.0], [0.0, 3.0]]], [0.0, 1.0]).tolist()
     [-2.0, -3.0]
     """
-    bags = Bags.of(values, "scores_of", "values")
-    return signed_scores(labels_of("scores_of", labels, len(bags)), bags, array_of("scores_of", "v", v, (bags.dim,)))
+    bags = Bags.of(values, owner, "values")
+    return signed_scores(labels_of(owner, labels, len(bags)), bags, array_of(owner, "v", v, (bags.dim,)))
 
 
 def signed_scores(labels: Vector, values: Bags, v: Vector) -> Vector:
