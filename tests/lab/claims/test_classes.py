@@ -48,7 +48,7 @@ def test_the_pull_of_a_token(seed):
     one = classes._dominant(np.random.default_rng(seed))
     p = one.p / np.linalg.norm(one.p)
     _, gradient = multiclass_gradient(one.data, one.E, p, one.v)
-    found = [float(classes._token_pull(one, p, token).plain) for token in range(len(one.E))]
+    found = [float(classes.token_pull(one.problem, p, token).plain) for token in range(len(one.E))]
     assert_allclose(found, -gradient.a, atol=1e-13)
 
 

@@ -55,7 +55,7 @@ def test_ties_need_equalities(seed):
 
 def test_the_pull_of_the_token_at_a_point():
     one = flows._dominant(np.random.default_rng(2))
-    pull = flows.token_pull(one.documents, one.E, one.v, one.places[-1], one.token)
+    pull = flows.token_pull(one.run.problem, one.run.basis @ one.places[-1], one.token)
     assert_allclose(pull.plain, flows.token_pulls(one.documents, one.E, one.v, one.places[-1])[one.token], rtol=1e-10)
 
 

@@ -99,6 +99,11 @@ def without_the_mean(f):
     return lambda data: f(data) + data.shares.mean(axis=0)[:, None] / data.K
 
 
+def by_score(f):
+    """Each document selects the token with the largest score."""
+    return property(lambda run: [[int(run.problem.counts.indices[row])] for row in run.states[-1].reading.best])
+
+
 def untied(f):
     """Token 0 wins wherever it occurs."""
 
@@ -143,7 +148,7 @@ SPOILT = [  # claim, instances, where the function is, its name, the change
     ("fu.lq-svm", 6, mirrors, "solve_lq", lambda f: lambda problem, q: replace(f(problem, 1.1 * q), measure=Lq(q))),
     ("te.p-gradient", 3, flows, "token_pulls", times(2)),
     ("te.divergence", 3, flows, "token_pull", lambda f: lambda *at: Scaled(-f(*at).array, f(*at).log_scale)),
-    ("te.max-margin", 20, Run, "sets", lambda f: property(lambda self: [[int(s)] for s in self.best])),
+    ("te.max-margin", 20, Run, "sets", by_score),
     ("te.ties", 6, flows, "_with_tie", untied),  # the wrong norms lead some of the paths where they are lost
     ("te.rates", 2, flows, "loss_of_selection", times(1.001)),
     ("te.rates", 2, flows, "_tail", with_changes(log_K=1.001)),
@@ -167,7 +172,7 @@ SPOILT = [  # claim, instances, where the function is, its name, the change
         "te.multiclass-divergence",
         6,
         classes,
-        "_token_pull",
+        "token_pull",
         lambda f: lambda *at: Scaled(-f(*at).array, f(*at).log_scale),
     ),
     ("te.multiclass-selection", 6, classes, "barrier", times(0.9)),

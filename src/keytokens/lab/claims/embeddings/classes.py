@@ -29,12 +29,13 @@ from ...problems.embeddings import (
     rival_leads,
 )
 from ...problems.geometry import misalignment
-from ...problems.losses import Scaled, log_abs
 from ...problems.problem import Problem
 from ...svm.problem import MarginProblem
 from ...svm.solver import solve
 from ..claim import Counter, Hypothesis, claim
+from ..instances import on_sphere
 from .flows import LOOSE, PIECES, SHORT
+from .stages import token_pull
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,18 +151,6 @@ def _above_step_bound(one: Point, by: float = 1.0) -> float:
 # --- no finite stationary point --------------------------------------------------------------------------------------
 
 
-def _token_pull(one: Point, p: Vector, token: int) -> Scaled:
-    """B_s = (1/n) sum_i Q_s sum_u Q_u sum_k P_k (m_k(s) - m_k(u)), by pairs, in the log domain."""
-    C, reading = one.data.counts, one.problem.read((p,))
-    bags, log_Q = reading.bags, reading.log_attention
-    held = C.indices == token
-    own, score = np.full(len(bags), -np.inf), np.zeros(len(bags))
-    own[bags.bag[held]], score[bags.bag[held]] = log_Q[held], reading.scores[held]
-    lead = bags.spread(score) - reading.scores
-    per_document = own + reading.loss.log_abs_slope(reading.margins) - np.log(len(bags))
-    return Scaled.total(np.sign(lead), bags.spread(per_document) + log_Q + log_abs(lead))
-
-
 def _leads_beside(one: Point, token: int) -> Vector:
     """(pairs, K) m_k(token) - m_k(u), for each document with the token and each token u beside it."""
     b, found = one.E @ one.v.T, []
@@ -191,12 +180,7 @@ def _dominant(rng: np.random.Generator) -> Point:
     K = int(rng.integers(3, 5))
     data = planted_classes(rng, int(rng.integers(1, 4)), 3, [1] * K, int(rng.integers(2, 5)))
     one = _ideal(rng, data).after(float(rng.uniform(20, 200)))
-    return replace(one, p=10 ** rng.uniform(-1, 3) * _unit(rng, len(one.p)))
-
-
-def _unit(rng: np.random.Generator, d: int) -> Vector:
-    x = rng.normal(size=d)
-    return np.asarray(x / np.linalg.norm(x))
+    return replace(one, p=10 ** rng.uniform(-1, 3) * on_sphere(rng, len(one.p)))
 
 
 def _one_document(values: list[list[float]], logits: list[float], others: int = 0) -> Point:
@@ -249,7 +233,7 @@ _INDEPENDENT = Hypothesis[Point](
 )
 def _stationary(one: Point, by: float = 1.0) -> float:
     """log of the bound less log B_s; inf where B_s is not positive, or where the flow from there stays bounded."""
-    pull = _token_pull(one, one.p, 0)
+    pull = token_pull(one.problem, one.p, 0)
     end = run(Flow(one.problem, 1e4, PIECES, LOOSE), one.p, 1000)
     if pull.sign <= 0 or end.status is not Status.FAR_ENOUGH:
         return np.inf

@@ -361,7 +361,7 @@ def _p_gradient(at: Place, by: float = 1.0) -> float:
     down = B @ E
     problem = Problem.vocabulary(E, documents.counts, documents.labels, v)
     (engine,) = problem.descent(problem.read((p,)), (p,))
-    pairs = [float(token_pull(documents, E, v, p, s).plain) for s in range(documents.V)]
+    pairs = [float(token_pull(problem, p, s).plain) for s in range(documents.V)]
     off = (
         *(np.abs(down - other).max() for other in (engine.plain, -complex_slopes(at.loss, p))),
         *(np.abs(B - pairs).max(), abs(down @ v - _spread_of_values(at)), abs(loss(documents, E, p, v) - at.loss(p))),
@@ -395,7 +395,7 @@ def _divergence(one: Dominant, by: float = 1.0) -> float:
     q, missed = indicator_direction(E, one.token, [v])
     off = [(one.far / one.run.norm - 1) / 1e-9]
     for p in one.places:
-        pull = token_pull(documents, E, v, p, one.token)
+        pull = token_pull(problem, p, one.token)
         (down,) = problem.descent(problem.read((p,)), (p,))
         seen, expected = float(down.unit @ q), by * np.exp(pull.log - down.log)
         logs = 1 + abs(down.log) + float(np.abs(E @ p).max())

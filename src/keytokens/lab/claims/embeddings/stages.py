@@ -202,22 +202,20 @@ def token_pulls(documents: Documents, E: Vector, v: Vector, p: Vector) -> Vector
     return np.asarray((Q.T @ force) * b - Q.T @ (force * f))
 
 
-def token_pull(documents: Documents, E: Vector, v: Vector, p: Vector, token: int) -> Scaled:
-    """B_s of one token at any p, as a sum over pairs: (1/n) sum_i g_i Q_s Q_u y_i (b_s - b_u).
+def token_pull(problem: Problem, p: Vector, token: int) -> Scaled:
+    """B_s of one token at any p, as a sum over pairs: (1/n) sum_i g_i Q_s Q_u (gamma_s - gamma_u), gamma the scores.
 
-    No difference of nearly equal numbers, no underflow. If b_s is the largest y_i b in every document that holds s, no
-    term is negative.
+    No difference of nearly equal numbers, no underflow. If s has the largest score in every document that holds it, no
+    term is negative. The scores are y b for two classes; for several those of `Leads`, sum_k P_k m_k over sum_k P_k.
     """
-    C, b = documents.counts, E @ v
-    bags = Bags(np.empty((C.nnz, 0)), C.indptr.astype(np.intp))
-    log_Q = log_softmax(bags, (E @ p)[C.indices] + np.log(C.data))
-    margins = documents.labels * bags.sum(np.exp(log_Q) * b[C.indices])
-    own = np.full(len(documents), -np.inf)
-    held = C.indices == token
-    own[bags.bag[held]] = log_Q[held]
-    per_document = own - np.logaddexp(0, margins) - np.log(len(documents))
-    lead = documents.labels[bags.bag] * (b[token] - b[C.indices])
-    return Scaled.total(np.sign(lead), per_document[bags.bag] + log_Q + log_abs(lead))
+    reading = problem.read((p,))
+    bags, log_Q = reading.bags, reading.log_attention
+    own, score = np.full(len(bags), -np.inf), np.zeros(len(bags))
+    held = problem.counts.indices == token
+    own[bags.bag[held]], score[bags.bag[held]] = log_Q[held], reading.scores[held]
+    lead = bags.spread(score) - reading.scores
+    per_document = own + reading.loss.log_abs_slope(reading.margins) - np.log(len(bags))
+    return Scaled.total(np.sign(lead), bags.spread(per_document) + log_Q + log_abs(lead))
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,11 +279,6 @@ class Run:
         first = bags.starts[:-1] + bags.argmax(-self.gaps())
         return float(np.mean(self.problem.counts.indices[first] == important))
 
-    @property
-    def best(self) -> Index:
-        """(n,) the token with the largest y b of each document."""
-        return self.problem.counts.indices[self.states[-1].reading.best].astype(np.intp)
-
     @cached_property
     def solution(self) -> Solution | None:
         """The max-margin problem of the selection, ties as equalities; None where no direction selects like this."""
@@ -310,12 +303,6 @@ class Run:
         lowest = np.minimum.reduceat(np.where(self.kept, a, np.inf), bags.starts[:-1])
         margins = (bags.spread(lowest) - a)[~self.kept]
         return float(margins.min() * self.solution.norm / self.states[k].norm)
-
-    def attention_on(self, token: Index, k: int = -1) -> float:
-        """The least attention, over the documents, on one token of each."""
-        C, Q = self.problem.counts, self.states[k].reading.attention
-        chosen = C.indices == np.repeat(token, np.diff(C.indptr))
-        return float(self.states[k].reading.bags.sum(np.where(chosen, Q, 0.0)).min())
 
 
 def second_stage(step: Step, norms: Sequence[float], start: Vector | None = None, **options: Any) -> Run:
