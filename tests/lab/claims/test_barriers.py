@@ -18,13 +18,13 @@ def test_a_start_is_below_the_barrier():
 
 def test_the_bad_optimum_is_above_the_barrier_and_the_good_one_below():
     bad = barriers._trapped()
-    data, b = bad.data, bad.step.b
-    assert bad.left_out == 10
+    data, b = bad.documents, bad.b
+    assert (~bad.kept).sum() == 10
     assert loss_of_selection(data, b, data.important) < alternative_loss(data, b)
     assert bad.run.loss == pytest.approx(alternative_loss(data, b), abs=1e-9)
-    assert loss(data, bad.step.E, bad.start, bad.step.start.v) > barrier(data, b)
+    assert loss(data, bad.E, bad.start, bad.v) > barrier(data, b)
     good = barriers._trapped(c=0.0)
-    assert good.left_out == 0
+    assert good.kept.all()
     assert good.run.loss == pytest.approx(loss_of_selection(data, b, data.important), abs=1e-9)
 
 
@@ -32,6 +32,6 @@ def test_negative_tokens_are_no_neighbours_in_the_bad_optimum():
     """Their score is the larger one, so they must stay off the margin: this is what makes it an optimum."""
     bad = barriers._trapped()
     solution = bad.run.solution
-    negative = np.flatnonzero(bad.data.kinds < 0)
+    negative = np.flatnonzero(bad.documents.kinds < 0)
     tight = {loser for _, loser in solution.support_tokens}
     assert not tight & set(negative.tolist())

@@ -17,7 +17,7 @@ REQUIRED = (
     *(f"mm.{name}" for name in ("loss-drift", "rates")),
     *("te.gradient", "te.one-step", "te.one-step-bound", "te.rank-two"),
     *("te.p-gradient", "te.divergence", "te.max-margin", "te.rates", "te.barrier", "te.closed-form"),
-    *("te.alternative-optimum", "te.dimension"),
+    "te.alternative-optimum",
     *(f"fu.{name}" for name in ("lq-svm", "mirror-direction", "mirror-joint")),
     *(f"fu.{name}" for name in ("feasible", "frobenius-rank", "nuclear", "norms", "finite-part")),
     *(f"kt.{name}" for name in ("two-scalars", "sufficient", "flip", "flip-words", "drop-bound")),

@@ -155,8 +155,6 @@ SPOILT = [  # claim, instances, where the function is, its name, the change
     ("te.max-margin", 2, flows, "_tail", with_changes(w=1.01)),
     ("te.divergence", 4, Run, "norm", times(0.999)),
     ("te.closed-form", 5, barriers, "closed_form", lambda f: lambda data, E, v, eta: f(data, E, v, 2 * eta)),
-    ("te.sufficient-step", 20, barriers, "sufficient_step", times(0.9)),
-    ("te.sufficient-step", 20, barriers, "sufficient_step", times(0.5)),
     ("te.alternative-optimum", 1, barriers, "alternative_loss", times(0.9)),
     ("te.one-step", None, Documents, "signed_frequency", by_mean_length),
     ("te.one-step", None, Step, "leading", times(2)),

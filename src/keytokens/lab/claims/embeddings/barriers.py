@@ -1,7 +1,6 @@
 """When the flow on p with trained embeddings selects the tokens that decide: below a barrier of the loss.
 
-Also which step of the embeddings is large enough for that, where p then goes in closed form, and which bad optimum
-waits above the barrier.
+Also where p then goes in closed form, and which bad optimum waits above the barrier.
 """
 
 from __future__ import annotations
@@ -10,25 +9,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ....model.ragged import Vector
 from ...svm.problem import MarginProblem
 from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..claim import Counter, Hypothesis, claim
 from ..instances import EPS, worst
-from .data import Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
-from .flows import PIECES
+from .data import ClosedForm, Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
+from .flows import Frozen
 from .stages import (
-    AFTER,
     PAPER,
-    Run,
     Start,
     Step,
     gaussian_start,
     ideal_start,
     loss,
-    second_stage,
     small_enough,
 )
 
@@ -36,34 +32,28 @@ from .stages import (
 
 
 @dataclass(frozen=True, eq=False)
-class Guarded:
-    """Planted documents, a step, and where the flow starts."""
+class Guarded(Frozen):
+    """Planted documents: forces of documents differ by exp(value), so the path is thinner here."""
 
-    data: Planted
-    step: Step
-    start: Vector
+    documents: Planted
     norms: tuple[float, ...] = (1e2, 1e3)
-
-    @cached_property
-    def run(self) -> Run:
-        # forces of documents differ by exp(value), so the path is thinner here
-        return second_stage(self.step, self.norms, self.start, tolerance=1e-6, growth=PIECES)
+    tolerance: float = 1e-6
 
     @property
-    def left_out(self) -> int:
-        """Documents that do not select their important token."""
-        pairs = zip(self.run.sets, self.data.important.tolist(), strict=True)
-        return sum(token not in tokens for tokens, token in pairs)
+    def kept(self) -> NDArray[np.bool_]:
+        """(n,) whether each document selects its important token."""
+        pairs = zip(self.run.sets, self.documents.important.tolist(), strict=True)
+        return np.array([token in tokens for tokens, token in pairs])
 
     @property
     def is_below(self) -> bool:
-        return loss(self.data, self.step.E, self.start, self.step.start.v) < barrier(self.data, self.step.b)
+        return loss(self.documents, self.E, self.start, self.v) < barrier(self.documents, self.b)
 
 
 def _guarded(rng: np.random.Generator) -> Guarded:
     """Steps about as large as the sufficient one, from p = 0 or from a Gaussian p, small enough for the barrier.
 
-    At p = 0 and E v = 0, where a small start tends to, the step is sufficient: so te.sufficient-step.
+    At p = 0 and E v = 0, where a small start tends to, the step is sufficient: so te.multiclass-selection with K = 2.
     """
     data = planted(
         rng, 2 * int(rng.integers(2, 5)), int(rng.integers(2, 4)), 2, 2, int(rng.integers(2, 5)), mirrored=True
@@ -72,7 +62,7 @@ def _guarded(rng: np.random.Generator) -> Guarded:
     start, share = gaussian_start(rng, data.V, 4096), float(rng.random() < 0.5)
 
     def guarded(start: Start) -> Guarded:
-        return Guarded(data, Step(data, start, eta), share * start.p)
+        return Guarded(data, Step(data, start, eta).E, start.v, share * start.p)
 
     return guarded(small_enough(start, lambda start: guarded(start).is_below))
 
@@ -90,23 +80,23 @@ def _stuck(rng: np.random.Generator) -> Guarded:
     v = np.linalg.lstsq(E[1:], values[1:], rcond=None)[0] + 6 * frame[3]
     E[0] += frame[3] * (values[0] - E[0] @ v) / (frame[3] @ v)
     data = Planted((np.array([0, 2]), np.array([1, 3])), np.ones(2), 4, np.array([0, 1]), 2, 0)
-    return Guarded(data, Step(data, Start(E, np.zeros(d), v), 0.0), float(rng.uniform(10, 14)) * (E[1] - E[3]))
+    return Guarded(data, E, v, float(rng.uniform(10, 14)) * (E[1] - E[3]))
 
 
 def _two_of_a_kind() -> Guarded:
     """The first document holds both positive tokens, and may do without the one that is called important."""
     tokens = (np.array([0, 1, 2]), np.array([1, 3]))
     data = Planted(tokens, np.ones(2), 4, np.array([0, 1]), 2, 0)
-    return Guarded(data, Step(data, Start(np.eye(4), np.zeros(4), np.array([2.0, 8.0, 0, 0])), 0.0), np.zeros(4))
+    return Guarded(data, np.eye(4), np.array([2.0, 8.0, 0, 0]), np.zeros(4))
 
 
 _BELOW_OR_LOST = Hypothesis[Guarded](
     "the flow starts below the barrier, or ends without an important token",
-    lambda one: one.is_below or one.left_out > 0,
+    lambda one: one.is_below or not one.kept.all(),
 )
 _ONE_IMPORTANT = Hypothesis[Guarded](
     "each document holds one important token, all others are irrelevant",
-    lambda one: all(len(set(row[one.data.kinds[row] != 0].tolist())) == 1 for row in one.data.tokens),
+    lambda one: all(len(set(row[one.documents.kinds[row] != 0].tolist())) == 1 for row in one.documents.tokens),
 )
 _DIVERGES = Hypothesis[Guarded]("the flow reaches the given norm", lambda one: one.run.arrived)
 
@@ -116,27 +106,25 @@ def _trapped(eta: float = 100.0, c: float = 4.0) -> Guarded:
     rng = np.random.default_rng(0)
     data = planted(rng, 20, 4, 5, 1, 8, mirrored=True)
     start = ideal_start(rng, data.V, data.V + 1)
-    return Guarded(data, Step(data, start, eta), c * start.v)
+    return Guarded(data, Step(data, start, eta).E, start.v, c * start.v)
 
 
 # --- exact forms -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Ideal:
-    """Planted documents after one step from orthonormal embeddings that are orthogonal to v, p = 0."""
+class Ideal(Step):
+    """One step on planted documents from orthonormal embeddings that are orthogonal to v, p = 0."""
 
-    data: Planted
-    start: Start
-    eta: float
+    documents: Planted
 
     @cached_property
-    def step(self) -> Step:
-        return Step(self.data, self.start, self.eta)
+    def form(self) -> ClosedForm:
+        return closed_form(self.documents, self.start.E, self.start.v, self.eta)
 
     @cached_property
     def solution(self) -> Solution:
-        return solve(MarginProblem.from_vocabulary(self.step.E, self.data.counts, self.data.important))
+        return solve(MarginProblem.from_vocabulary(self.E, self.documents.counts, self.documents.important))
 
 
 def _ideal(rng: np.random.Generator) -> Ideal:
@@ -156,15 +144,15 @@ def _ideal(rng: np.random.Generator) -> Ideal:
 _ORTHONORMAL = Hypothesis[Ideal](
     "E_0 has orthonormal rows, orthogonal to v, and p_0 = 0",
     lambda one: bool(
-        np.abs(one.start.E @ one.start.E.T - np.eye(one.data.V)).max() < 1e-12
+        np.abs(one.start.E @ one.start.E.T - np.eye(one.documents.V)).max() < 1e-12
         and np.abs(one.start.E @ one.start.v).max() < 1e-12
         and not one.start.p.any()
     ),
 )
-_MEET = Hypothesis[Ideal]("every important token meets every irrelevant one", lambda one: one.data.cooccurs)
+_MEET = Hypothesis[Ideal]("every important token meets every irrelevant one", lambda one: one.documents.cooccurs)
 _SIGNS = Hypothesis[Ideal](
     "the multipliers of the form are not negative",
-    lambda one: closed_form(one.data, one.start.E, one.start.v, one.eta).valid,
+    lambda one: one.form.valid,
 )
 
 
@@ -181,33 +169,6 @@ def _gaussian() -> Ideal:
     return Ideal(data, replace(gaussian_start(rng, data.V, 16), p=np.zeros(16)), 10.0)
 
 
-def _large_step(rng: np.random.Generator) -> Ideal:
-    """A mirrored set and a step up to a hundred times as large as is sufficient."""
-    n, T = 2 * int(rng.integers(2, 20)), int(rng.integers(2, 8))
-    data = planted(rng, n, T, int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.integers(1, 9)), mirrored=True)
-    start = ideal_start(rng, data.V, data.V + 1)
-    v = float(rng.uniform(0.5, 2)) * start.v
-    eta = float(100 ** rng.random()) * sufficient_step(data, float(np.linalg.norm(v)))
-    return Ideal(data, replace(start, v=v), eta)
-
-
-_LARGE = Hypothesis[Ideal](
-    "eta >= 2 T log(n / log 2) / (alpha_min |v|^2)",
-    lambda one: one.eta >= sufficient_step(one.data, float(np.linalg.norm(one.start.v))),
-)
-_NEUTRAL = Hypothesis[Ideal](
-    "irrelevant tokens have average signed frequency 0",
-    lambda one: bool(np.abs(one.data.signed_frequency()[one.data.kinds == 0]).max() < 1e-15),
-)
-
-
-def _exact_step(share: float, negatives: int = 2) -> Ideal:
-    """With all alpha of one size the sufficient step is nearly necessary at p = 0."""
-    rng = np.random.default_rng(0)
-    data = planted(rng, 24, 4, 2, negatives, 4, mirrored=True)
-    return Ideal(data, ideal_start(rng, data.V, data.V + 1), share * sufficient_step(data))
-
-
 # --- a bad optimum ---------------------------------------------------------------------------------------------------
 
 
@@ -216,21 +177,19 @@ def _far_along_v(rng: np.random.Generator) -> Guarded:
     positives = int(rng.integers(4, 7))
     data = planted(rng, 2 * positives, 4, positives, 1, int(rng.integers(4, 7)), mirrored=True)
     start = ideal_start(rng, data.V, data.V + 1)
-    return Guarded(data, Step(data, start, float(rng.uniform(90, 300))), float(rng.uniform(4, 6)) * start.v)
+    E = Step(data, start, float(rng.uniform(90, 300))).E
+    return Guarded(data, E, start.v, float(rng.uniform(4, 6)) * start.v)
 
 
 _WORTHLESS = Hypothesis[Guarded](
-    "irrelevant tokens have the value 0", lambda one: bool(np.abs(one.step.b[one.data.kinds == 0]).max() < 1e-12)
+    "irrelevant tokens have the value 0", lambda one: bool(np.abs(one.b[one.documents.kinds == 0]).max() < 1e-12)
 )
 
 
-def _misses(one: Guarded) -> bool:
-    """Whether positive documents, and only they, end with their important token."""
-    kept = np.array([token in tokens for tokens, token in zip(one.run.sets, one.data.important.tolist(), strict=True)])
-    return bool((kept == (one.data.labels > 0)).all())
-
-
-_MISSED = Hypothesis[Guarded]("the flow ends with the important tokens of the positive documents only", _misses)
+_MISSED = Hypothesis[Guarded](
+    "the flow ends with the important tokens of the positive documents only",
+    lambda one: bool((one.kept == (one.documents.labels > 0)).all()),
+)
 
 
 @claim(
@@ -247,30 +206,11 @@ _MISSED = Hypothesis[Guarded]("the flow ends with the important tokens of the po
 )
 def _breaks_in(one: Guarded, by: float = 1.0) -> float:
     """The barrier over the loss at the end, less 1, where a token is left out; and, for any values, what one costs."""
-    b, data = 3 * np.sin(1 + np.arange(one.data.V)), one.data
+    b, data = 3 * np.sin(1 + np.arange(one.documents.V)), one.documents
     rows = zip(data.tokens, data.labels, strict=True)
     costs = [np.logaddexp(0, -y * b[token]) / len(data) for row, y in rows for token in row[data.kinds[row] == 0]]
-    above = by * barrier(data, one.step.b) / one.run.loss - 1 if one.left_out else -1.0
+    above = by * barrier(data, one.b) / one.run.loss - 1 if not one.kept.all() else -1.0
     return worst(above, abs(barrier(data, b) / min(costs) - 1))
-
-
-@claim(
-    "te.sufficient-step",
-    says="From p_0 = 0 and E_0 v = 0, a step of 2 T log(n / log 2) / (alpha_min |v|^2) or more puts the start of "
-    "the flow below the barrier.",
-    source=AFTER + ", exact selection",
-    hypotheses=(_ORTHONORMAL, _NEUTRAL, _LARGE),
-    tolerance=0.0,
-    constant="the step",
-    known=(lambda: _exact_step(1.0), lambda: _exact_step(1.0, negatives=6)),
-    draw=_large_step,
-    seeds=60,
-    counters=(Counter("nine tenths of that step", _LARGE.says, lambda: _exact_step(0.9)),),
-)
-def _above_barrier(one: Ideal, by: float = 1.0) -> float:
-    """L at the start of the flow over the barrier, less 1."""
-    step = Step(one.data, one.start, one.eta / by)
-    return loss(one.data, step.E, one.start.p, one.start.v) / barrier(one.data, step.b) - 1
 
 
 def _certified(solution: Solution) -> float:
@@ -298,16 +238,16 @@ def _certified(solution: Solution) -> float:
 )
 def _off_closed_form(one: Ideal, by: float = 1.0) -> float:
     """p_*, its logits, its margin and its part along v against the form; a balanced form against these numbers."""
-    form, p = closed_form(one.data, one.start.E, one.start.v, one.eta), one.solution.p
+    form, p = one.form, one.solution.p
     along = p @ one.start.v / np.linalg.norm(one.start.v)
-    off = [np.abs(p - form.p).max(), np.abs(one.step.E @ p - by * form.logits).max()]
+    off = [np.abs(p - form.p).max(), np.abs(one.E @ p - by * form.logits).max()]
     off += [abs(along - form.along_v), abs(one.solution.margin - form.margin)]
-    if one.data.labels.sum() == 0:
-        important, M = one.data.kinds != 0, one.data.irrelevants
+    if one.documents.labels.sum() == 0:
+        important, M = one.documents.kinds != 0, one.documents.irrelevants
         K = int(important.sum())
         off += [np.abs(form.logits - np.where(important, M, -K) / (K + M)).max(), abs(form.along_v)]
         off.append(abs(form.margin - np.sqrt(1 / K + 1 / M)))
-    return worst(*off) / float(_certified(one.solution) * (1 + np.abs(one.step.E).sum(axis=1).max()))
+    return worst(*off) / float(_certified(one.solution) * (1 + np.abs(one.E).sum(axis=1).max()))
 
 
 @claim(
@@ -330,7 +270,7 @@ def _off_alternative(one: Guarded, by: float = 1.0) -> float:
     """L against L_alt in units of rounding; 1 - cos to the bad selection's own max margin, which falls like |p|^-2, so
     by 100 from the one norm to the other, in units of half that; and the barrier, which must be below L_alt.
     """
-    expected = alternative_loss(one.data, one.step.b)
+    expected = alternative_loss(one.documents, one.b)
     falls = one.run.misalignment() / one.run.misalignment(-2) / (2 * (one.norms[0] / one.norms[1]) ** 2)
-    lost = abs(one.run.loss - by * expected) / (EPS * (len(one.data) + 8))
-    return worst(lost, falls, barrier(one.data, one.step.b) / expected)
+    lost = abs(one.run.loss - by * expected) / (EPS * (len(one.documents) + 8))
+    return worst(lost, falls, barrier(one.documents, one.b) / expected)

@@ -147,17 +147,17 @@ def _dominant(rng: np.random.Generator, irrelevant: bool = False) -> Dominant:
     return Dominant(data, E, start.v, token, places, 30.0 if any_kind else 1e3)
 
 
-def _wanted_and_not() -> Dominant:
-    """Two documents with the same two tokens and opposite labels: the loss has a minimum at a finite p."""
-    one = _finite_minimum()
-    return Dominant(one.documents, np.eye(2, 4), np.array([2.0, -1.0, 0, 0]), 0, np.array([[3.0, 0.0, 0, 0]]))
+def _two_alike(second: float, d: int) -> Dominant:
+    """Two documents of the tokens 0 and 1, the first of them positive; with opposite labels the loss has a minimum."""
+    documents = Documents.of([[0, 1], [0, 1]], [1, second], 2)
+    return Dominant(documents, np.eye(2, d), np.append([2.0, -1.0], np.zeros(d - 2)), 0, 3 * np.eye(1, d))
 
 
 _LARGEST = Hypothesis[Dominant](
     "the token has the largest y b in every document that holds it, and a larger one than some token beside it",
     lambda one: bool(len(one.leads) and one.leads.min() >= 0 and one.leads.max() > 0),
 )
-_ROOM = Hypothesis[Dominant]("d >= V + 2", lambda one: one.E.shape[1] >= one.documents.V + 2)
+_ROOM = Hypothesis[Dominant]("d >= V + 1", lambda one: one.E.shape[1] > one.documents.V)
 
 
 # --- the limit direction ---------------------------------------------------------------------------------------------
@@ -179,6 +179,11 @@ class Frozen:
         options = {"tolerance": self.tolerance, "growth": PIECES, "most_evaluations": 2500}
         return follow(self.documents, self.E, self.v, self.start, self.norms, **options)
 
+    @property
+    def b(self) -> Vector:
+        """(V,) the values."""
+        return self.E @ self.v
+
     @cached_property
     def tail(self) -> Tail | None:
         """None where no direction selects like the flow, or documents select several tokens."""
@@ -199,7 +204,7 @@ class Tail:
 
 def _tail(one: Frozen, solution: Solution) -> Tail:
     """w by Newton's method on the logarithm of the sum, which is convex."""
-    counts, b = one.documents.counts, one.E @ one.v
+    counts, b = one.documents.counts, one.b
     sizes: dict[tuple[int, int], float] = {}
     for i, (y, (selected,)) in enumerate(zip(one.documents.labels, one.run.sets, strict=True)):
         row = counts[[i]]
@@ -373,8 +378,8 @@ def _p_gradient(at: Place, by: float = 1.0) -> float:
 
 @claim(
     "te.divergence",
-    says="If an important token has the largest y b wherever it occurs, then in the direction in which it alone has a "
-    "logit minus the gradient is B_s > 0 at every finite p. So no point is stationary, and the flow diverges.",
+    says="Some direction orthogonal to v gives one token alone a logit, 1. If an important token has the largest y b "
+    "wherever it occurs, minus the gradient along it is B_s > 0 at every finite p. So the flow diverges.",
     source=PAPER + ", divergence of p",
     hypotheses=(_LARGEST, _ROOM),
     tolerance=1.0,
@@ -383,17 +388,20 @@ def _p_gradient(at: Place, by: float = 1.0) -> float:
     seeds=32,
     counters=(
         Counter("an irrelevant token", _LARGEST.says, lambda: _dominant(np.random.default_rng(0), irrelevant=True)),
-        Counter("two documents alike with opposite labels", _LARGEST.says, _wanted_and_not),
+        Counter("two documents alike with opposite labels", _LARGEST.says, lambda: _two_alike(-1, 4)),
+        Counter("d = V", _ROOM.says, lambda: _two_alike(1, 2)),
     ),
 )
 def _divergence(one: Dominant, by: float = 1.0) -> float:
-    """How far B_s, a sum without cancellation, is from q'(-grad) by the engine of the flow, in units of the rounding of
-    E q and of logarithms; 2 where it is not positive; and how far the flow falls short of its norm, to 1e-9.
+    """How badly E q = (1 at the token, else 0) with q orthogonal to v is solved, in units of eps |E| |q| times the
+    entries of E; how far B_s, a sum without cancellation, is from q'(-grad) by the engine of the flow, in units of the
+    rounding of E q and of logarithms; 2 where it is not positive; how far the flow falls short of its norm, to 1e-9.
     """
     (E, v), documents = (one.E, one.v), one.documents
     problem = Problem.vocabulary(E, documents.counts, documents.labels, v)
     q, missed = indicator_direction(E, one.token, [v])
-    off = [(one.far / one.run.norm - 1) / 1e-9]
+    unit = EPS * E.size * (np.linalg.norm(E, 2) + 1) * np.linalg.norm(q)
+    off = [(one.far / one.run.norm - 1) / 1e-9, missed / unit]
     for p in one.places:
         pull = token_pull(problem, p, one.token)
         (down,) = problem.descent(problem.read((p,)), (p,))
@@ -471,6 +479,6 @@ def _off_rates(one: Frozen, by: float = 1.0) -> float:
     loss = reading.excess(reading.selected).log + tau - log_K
     clock = flow.path["log_time"][-1] - tau - 2 * np.log(solution.norm) + log_K
     chosen = one.documents.counts.indices[reading.selected]
-    limit = flow.loss - loss_of_selection(one.documents, one.E @ one.v, chosen.astype(np.intp))
+    limit = flow.loss - loss_of_selection(one.documents, one.b, chosen.astype(np.intp))
     climbs = float(np.diff(flow.path["loss"]).max())
     return worst(abs(loss), abs(clock), max(abs(limit), climbs) / (8 * EPS) * 1e-4)

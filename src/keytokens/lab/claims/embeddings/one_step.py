@@ -1,7 +1,7 @@
 """Documents as counts, and steps on the embeddings.
 
 The gradient in the embeddings, the bag of words and the average signed frequency alpha_s; then the space that steps
-stay in, the dimensions they need, and how far one step is from alpha_s/2 v.
+stay in, and how far one step is from alpha_s/2 v.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from .stages import (
     Step,
     embedding_gradient,
     gaussian_start,
-    indicator_direction,
     random_documents,
     token_pulls,
 )
@@ -125,24 +124,6 @@ def _moving_query() -> Steps:
     return Steps(Step(random_labels(rng, 12, 4, 8), gaussian_start(rng, 8, 10), 5.0), 2, p_moves=True)
 
 
-# --- enough dimensions -----------------------------------------------------------------------------------------------
-
-
-def _high_dimension(rng: np.random.Generator) -> Step:
-    documents = random_documents(rng, 12)
-    d = documents.V + 2 + int(rng.integers(0, 6)) ** 2
-    return Step(documents, gaussian_start(rng, documents.V, d), float(rng.uniform(0.1, 200)))
-
-
-def _low_dimension(missing: int) -> Step:
-    rng = np.random.default_rng(missing)
-    documents = random_labels(rng, 12, 5, 9)
-    return Step(documents, gaussian_start(rng, 9, 11 - missing), 20.0)
-
-
-_ENOUGH = Hypothesis[Step]("d >= V + 2", lambda case: case.start.E.shape[1] >= case.documents.V + 2)
-
-
 @claim(
     "te.rank-two",
     says="However many steps train E with p held fixed, every row of the change lies in the span of v and p_0, so "
@@ -163,37 +144,6 @@ def _outside_span(one: Steps, by: float = 1.0) -> float:
     beyond = np.linalg.svd(one.moved, compute_uv=False)[int(2 / by) :].max(initial=0.0)
     sizes = np.linalg.norm(start.E) + np.linalg.norm(one.moved)
     return float(worst(np.abs(outside).max(), beyond) / (4 * EPS * (one.count + 4 + len(start.v)) * sizes))
-
-
-@claim(
-    "te.dimension",
-    says="With d >= V + 2 there is, for every token, a direction orthogonal to v and p_0 in which it alone has a "
-    "logit, 1, after the step.",
-    source=AFTER + ", proof of the divergence of p",
-    hypotheses=(_ENOUGH,),
-    tolerance=1.0,  # in units of the backward error of least squares by reflections, eps |E| |q| times the entries of E
-    constant="V + 2",
-    known=(lambda: _low_dimension(0),),
-    draw=_high_dimension,
-    seeds=60,
-    counters=(
-        Counter("d = V + 1", _ENOUGH.says, lambda: _low_dimension(1)),
-        Counter("d < V", _ENOUGH.says, lambda: _low_dimension(4)),
-    ),
-    notes="The paper asks for a large d; V + 2 is ours.",
-)
-def _no_indicator(case: Step, by: float = 1.0) -> float:
-    """For every token: how badly E1 q = (1 at the token, else 0), q orthogonal to v and p_0, is solved at best.
-
-    A stronger claim is about fewer dimensions: those that are left when the first d / by are kept.
-    """
-    few = int(len(case.start.p) / by + 1e-9)
-    start = Start(case.start.E[:, :few], case.start.p[:few], case.start.v[:few])
-    E, pair, units = replace(case, start=start).E, [start.v, start.p], []
-    for s in range(case.documents.V):
-        q, residual = indicator_direction(E, s, pair)
-        units.append(residual / (EPS * E.size * (np.linalg.norm(E, 2) + 1) * np.linalg.norm(q)))
-    return worst(*units)
 
 
 # --- the leading term ------------------------------------------------------------------------------------------------
