@@ -7,8 +7,8 @@ import pytest
 
 from keytokens.app.cli.app import run
 from keytokens.base.errors import InputError
-from keytokens.lab.claims.instances import NORMALS, SEED_1, SEED_3
-from keytokens.lab.figures.notebook_data import Normals, sphere_problem
+from keytokens.lab.claims.normals import Normals
+from keytokens.lab.figures.notebook_data import sphere_problem
 from keytokens.lab.figures.notebooks import EXPERIMENTS, HOW, MARKS, experiments, rerun, text
 
 # as the notebooks end under their own library in single precision, and as they end in double; exact by other solvers
@@ -64,6 +64,28 @@ def test_paths_of_a_hundred_steps_need_no_exact_arithmetic(rows, name):
     (row,) = [row for row in rows if row.experiment == name and "step 100" in row.quantity]
     assert row.float32 < 2e-3
     assert row.float64 < 2e-3
+
+
+# fmt: off
+# torch.randn(3, 7, 3)[:, :, :2] after torch.manual_seed(0); (2), (2, 3, 2) and (2, 2) after seed 1; (2), (2, 5, 2) and
+# (2, 2) after seed 3; in single precision
+NORMALS = np.array([
+    -1.1258398, -1.1523602, -0.43387884, 0.8487103, -0.31601277, -2.1152194, -1.2633348, 0.3499832, 0.1198415,
+    1.237658, -0.24727815, -1.3526537, 0.5666506, 0.79350835, -1.5550951, -0.3413604, 0.7501895, -0.58549756,
+    0.18347794, 1.3893661, 0.94629836, -0.84367675, 0.03159274, -0.49267697, 0.43969584, 0.112411186,
+    0.44115627, -0.10230965, -0.2896677, 0.052507486, 2.3022053, -1.4688939, -0.5692481, 0.9199714, 1.2898741,
+    -1.4781742, -0.4731198, 1.3252748, -0.54974365, -0.47983426, -1.0669804, 1.1149396,
+], np.float32).reshape(3, 7, 2)
+SEED_1 = np.array([
+    0.66135216, 0.2669241, 0.06167726, 0.6213173, -0.45190597, -0.16613023, -1.5227685, 0.38168392, -1.0276086,
+    -0.5630528, -0.89229053, -0.058250178, -0.19550958, -0.96563596, 0.42241532, 0.267317, -0.42119515, -0.5107,
+], np.float32)
+SEED_3 = np.array([
+    0.80327606, 0.17483339, 0.6648394, -0.2867803, 1.6205508, -1.596708, 0.40460718, 0.61129963, 0.76039034,
+    -0.03364326, -0.34484532, 0.49365357, -0.07758075, -1.8053645, 0.48511407, 0.20523438, 0.33842817, 1.352754,
+    0.37363538, 0.013416479, 0.7736732, -0.10924352, -0.6779622, -1.0591074, 0.74769664, 0.23891741,
+], np.float32)
+# fmt: on
 
 
 def test_numbers_are_drawn_as_published():

@@ -22,21 +22,12 @@ from ..problems.losses import Logistic, MarginLoss
 from ..problems.problem import Problem
 from ..problems.scores import scores_of
 from .max_margin.assumptions import can_win
+from .normals import Normals
 
 # of one_bag: the globally and, with third = 0, the locally optimal max-margin direction; starts (0, y) of both
 GMM = np.array([-10.0, 100.0]) / 101
 LMM = np.array([1.0, 0.0])
 STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
-# fmt: off
-# torch.randn(3, 7, 3)[:, :, :2] after torch.manual_seed(0), in single precision, as the published notebook draws it
-NORMALS = np.array([
-    -1.1258398, -1.1523602, -0.43387884, 0.8487103, -0.31601277, -2.1152194, -1.2633348, 0.3499832, 0.1198415,
-    1.237658, -0.24727815, -1.3526537, 0.5666506, 0.79350835, -1.5550951, -0.3413604, 0.7501895, -0.58549756,
-    0.18347794, 1.3893661, 0.94629836, -0.84367675, 0.03159274, -0.49267697, 0.43969584, 0.112411186,
-    0.44115627, -0.10230965, -0.2896677, 0.052507486, 2.3022053, -1.4688939, -0.5692481, 0.9199714, 1.2898741,
-    -1.4781742, -0.4731198, 1.3252748, -0.54974365, -0.47983426, -1.0669804, 1.1149396,
-], np.float32).reshape(3, 7, 2)
-# fmt: on
 
 
 def one_bag(third: float) -> Problem:
@@ -46,7 +37,7 @@ def one_bag(third: float) -> Problem:
 
 def three_bags() -> Problem:
     """Fig 1(c): three inputs with seven tokens, the first of each the best."""
-    x = 0.2 * NORMALS.astype(np.float64)
+    x = 0.2 * Normals(0)(3, 7, 3)[:, :, :2].astype(np.float64)
     x[:, 0] += [1, 0]
     x[:, 1:4] += [-1, 1]
     x[:, 4:] += [-0.5, -0.5]
@@ -86,31 +77,18 @@ def spheres(seed: int, d: int) -> Problem:
     return Problem.of(bags, scores_of(rng.choice([-1, 1], 4), bags, v / np.linalg.norm(v)))
 
 
-# fmt: off
-# torch.randn of (2), (2, 3, 2) and (2, 2) after torch.manual_seed(1), and of (2), (2, 5, 2) and (2, 2) after seed 3,
-# in single precision, as the published notebooks draw them: the head, the tokens and the queries
-SEED_1 = np.array([
-    0.66135216, 0.2669241, 0.06167726, 0.6213173, -0.45190597, -0.16613023, -1.5227685, 0.38168392, -1.0276086,
-    -0.5630528, -0.89229053, -0.058250178, -0.19550958, -0.96563596, 0.42241532, 0.267317, -0.42119515, -0.5107,
-], np.float32)
-SEED_3 = np.array([
-    0.80327606, 0.17483339, 0.6648394, -0.2867803, 1.6205508, -1.596708, 0.40460718, 0.61129963, 0.76039034,
-    -0.03364326, -0.34484532, 0.49365357, -0.07758075, -1.8053645, 0.48511407, 0.20523438, 0.33842817, 1.352754,
-    0.37363538, 0.013416479, 0.7736732, -0.10924352, -0.6779622, -1.0591074, 0.74769664, 0.23891741,
-], np.float32)
-# fmt: on
-
-
 def few_tokens() -> Problem:
     """Two inputs of three tokens in the plane, about (-1, 0) and (1, 0), labels +1; seed 1, as published."""
-    v, x, z = SEED_1[:2], np.float32(0.3) * SEED_1[2:14].reshape(2, 3, 2), SEED_1[14:].reshape(2, 2)
+    draw = Normals(1)
+    v, x, z = draw(2), np.float32(0.3) * draw(2, 3, 2), draw(2, 2)
     x[:, :, 0] += np.array([[-1], [1]], np.float32)
     return _in_plane(v, x, z)
 
 
 def more_tokens() -> Problem:
     """Two inputs of five tokens, the first at (1, 0.5) or (1, -0.5), the others about (-1, 0); seed 3, as published."""
-    v, x, z = SEED_3[:2], np.float32(0.5) * SEED_3[2:22].reshape(2, 5, 2), SEED_3[22:].reshape(2, 2)
+    draw = Normals(3)
+    v, x, z = draw(2), np.float32(0.5) * draw(2, 5, 2), draw(2, 2)
     x[:, 0] = [[1, 0.5], [1, -0.5]]
     x[:, 1:, 0] -= np.float32(1)
     return _in_plane(v, x, z)
