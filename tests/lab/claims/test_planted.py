@@ -17,9 +17,8 @@ from keytokens.lab.claims.embeddings.data import (
     loss_of_selection,
     planted,
     random_labels,
-    sufficient_step,
 )
-from keytokens.lab.claims.embeddings.stages import Step, ideal_start, loss
+from keytokens.lab.claims.embeddings.stages import Step, ideal_start
 from keytokens.model.ragged import Bags
 
 from ..descent.least_distance import max_margin
@@ -171,22 +170,6 @@ def test_every_selection_without_an_important_token_is_above_the_barrier():
     for selection in itertools.product(*held):
         if (np.array(selection) != data.important).any():
             assert loss_of_selection(data, b, np.array(selection)) >= barrier(data, b) - 1e-15
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_sufficient_step_is_not_far_from_necessary_in_the_ideal_start(seed):
-    rng = np.random.default_rng(seed)
-    data = planted(rng, 12, 4, 2, 2, 4, mirrored=True)
-    start = ideal_start(rng, data.V, data.V + 1)
-    eta = sufficient_step(data)
-    assert eta == pytest.approx(2 * 4 * np.log(12 / np.log(2)) / (1 / (2 * 2 * 4)))
-
-    def ratio(step: float) -> float:
-        trained = Step(data, start, step)
-        return loss(data, trained.E, start.p, start.v) / barrier(data, trained.b)
-
-    assert ratio(eta) < 1 < ratio(0.9 * eta)
-    assert sufficient_step(data, 2.0) == pytest.approx(eta / 4)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ...svm.solution import Solution
 from ...svm.solver import solve
 from ..claim import Counter, Hypothesis, claim
 from ..instances import EPS, worst
-from .data import ClosedForm, Planted, alternative_loss, barrier, closed_form, planted, sufficient_step
+from .data import ClosedForm, Planted, alternative_loss, barrier, closed_form, planted
 from .flows import Frozen
 from .stages import (
     PAPER,
@@ -58,7 +58,8 @@ def _guarded(rng: np.random.Generator) -> Guarded:
     data = planted(
         rng, 2 * int(rng.integers(2, 5)), int(rng.integers(2, 4)), 2, 2, int(rng.integers(2, 5)), mirrored=True
     )
-    eta = float(rng.uniform(1.1, 1.5)) * sufficient_step(data)
+    least = float(np.abs(data.signed_frequency()[data.important]).min())
+    eta = float(rng.uniform(1.1, 1.5)) * 2 * data.lengths.max() * np.log(len(data) / np.log(2)) / least
     start, share = gaussian_start(rng, data.V, 4096), float(rng.random() < 0.5)
 
     def guarded(start: Start) -> Guarded:
@@ -213,12 +214,6 @@ def _breaks_in(one: Guarded, by: float = 1.0) -> float:
     return worst(above, abs(barrier(data, b) / min(costs) - 1))
 
 
-def _certified(solution: Solution) -> float:
-    """How far a point may be from the minimiser: |p - p_*|^2 <= |p|^2 - |p_*|^2 <= 2 gap |p|^2, up to rounding."""
-    lost = max(solution.gap, 0.0) + max(-float(solution.slack.min(initial=0.0)), 0.0) + 8 * EPS
-    return float(solution.norm * np.sqrt(2 * lost))
-
-
 @claim(
     "te.closed-form",
     says="With orthonormal embeddings p_* gives one logit to the K important tokens of both signs and one, lower by 1, "
@@ -247,7 +242,9 @@ def _off_closed_form(one: Ideal, by: float = 1.0) -> float:
         K = int(important.sum())
         off += [np.abs(form.logits - np.where(important, M, -K) / (K + M)).max(), abs(form.along_v)]
         off.append(abs(form.margin - np.sqrt(1 / K + 1 / M)))
-    return worst(*off) / float(_certified(one.solution) * (1 + np.abs(one.E).sum(axis=1).max()))
+    # a point is off the minimiser by |p - p_*|^2 <= |p|^2 - |p_*|^2 <= 2 gap |p|^2, up to rounding
+    lost = max(one.solution.gap, 0.0) + max(-float(one.solution.slack.min(initial=0.0)), 0.0) + 8 * EPS
+    return worst(*off) / float(one.solution.norm * np.sqrt(2 * lost) * (1 + np.abs(one.E).sum(axis=1).max()))
 
 
 @claim(

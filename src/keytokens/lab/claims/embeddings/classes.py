@@ -197,10 +197,6 @@ def _twins() -> Point:
     return replace(one, data=_documents([[0, 1], [2, 3]], [0, 1], 4, 2), E=one.E[[0, 1, 1, 0]])
 
 
-def _one_rival_each() -> Point:
-    return _one_document([[2, -2, 2], [2, 2, -2]], [0, 0])
-
-
 _LEADS = Hypothesis[Point](
     "token 0 leads over every rival by as much as any token beside it, and by more somewhere",
     lambda one: bool(_leads_beside(one, 0).min(initial=0.0) >= 0 and _leads_beside(one, 0).max(initial=0.0) > 0),
@@ -227,7 +223,11 @@ _INDEPENDENT = Hypothesis[Point](
     draw=_dominant,
     seeds=30,
     counters=(
-        Counter("a token that leads over one rival of two", _LEADS.says, _one_rival_each),
+        Counter(
+            "a token that leads over one rival of two",
+            _LEADS.says,
+            lambda: _one_document([[2, -2, 2], [2, 2, -2]], [0, 0]),
+        ),
         Counter("tokens of two classes with the same embeddings", _INDEPENDENT.says, _twins),
     ),
 )
@@ -360,10 +360,6 @@ def _needs_two(rng: np.random.Generator, alone: bool = False) -> Point:
     return Point(_documents(rows, [0] * len(rows), V, 3), E, np.zeros(V + 3), v)
 
 
-def _leads_alone() -> Point:
-    return _needs_two(np.random.default_rng(0), alone=True)
-
-
 def _loss_of_share(one: Point, share: float) -> float:
     """Of the document of tokens 0 and 1, if token 0 has so much of the attention."""
     b = one.E[:2] @ one.v.T
@@ -397,7 +393,11 @@ def _best_share(one: Point) -> float:
     tolerance=1.0,
     draw=_needs_two,
     seeds=24,
-    counters=(Counter("one token leads over both rivals", _TOGETHER.says, _leads_alone),),
+    counters=(
+        Counter(
+            "one token leads over both rivals", _TOGETHER.says, lambda: _needs_two(np.random.default_rng(0), alone=True)
+        ),
+    ),
 )
 def _off_pair(one: Point, by: float = 1.0) -> float:
     """The log odds of the shares against a search on a line; 1 - cos of the chord to the direction with the tie."""

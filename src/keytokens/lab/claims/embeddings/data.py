@@ -197,15 +197,6 @@ def barrier(data: Planted, b: Vector) -> float:
     return float(np.logaddexp(0, -top)) / len(data)
 
 
-def sufficient_step(data: Planted, size: float = 1.0) -> float:
-    """The eta from which a start at p = 0, E v = 0 is below the barrier: 2 T log(n / log 2) / (alpha_min |v|^2).
-
-    `size` is |v|; the irrelevant tokens have alpha = 0, and each document holds one important token among T.
-    """
-    least = float(np.abs(data.signed_frequency()[data.important]).min())
-    return float(2 * data.lengths.max() * np.log(len(data) / np.log(2)) / (least * size**2))
-
-
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
     """p_* of the selection of all important tokens, for E = E0 + (eta/2) alpha v', E0 orthonormal and orthogonal to v.

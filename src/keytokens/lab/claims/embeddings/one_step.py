@@ -60,14 +60,6 @@ def _shared_query() -> Trained:
 _OWN = Hypothesis[Trained]("p is a parameter of its own, no row of E", lambda one: one.shared is None)
 
 
-def _unit(case: Step) -> float:
-    """What rounding may do to forces times attention, summed over the documents, beside v and (b - f) p."""
-    start, documents = case.start, case.documents
-    return rounding(start.E, start.p, start.v, float(documents.lengths.max()) + len(documents)) * (
-        1 + float(np.abs(start.p).max())
-    )
-
-
 @claim(
     "te.gradient",
     says="f depends on a document only through its counts, and minus the gradient of the loss in E_s is the mean of "
@@ -84,7 +76,9 @@ def _gradient(one: Trained, by: float = 1.0) -> float:
     """Against the slopes of the loss as it is written, by complex steps."""
     case, start = one.case, one.case.start
     off = np.abs(by * embedding_gradient(case.documents, start, case.weights) - complex_slopes(one.loss, start.E)).max()
-    return float(off / (_unit(case) * (np.abs(start.v).max() + 2 * np.abs(case.start.E @ start.v).max())))
+    unit = rounding(start.E, start.p, start.v, float(case.documents.lengths.max()) + len(case.documents))
+    sizes = np.abs(start.v).max() + 2 * np.abs(start.E @ start.v).max()  # of v and of (b - f) p, p apart
+    return float(off / (unit * (1 + np.abs(start.p).max()) * sizes))
 
 
 # --- the space of the step -------------------------------------------------------------------------------------------
@@ -163,20 +157,12 @@ _ZERO_QUERY = Hypothesis[Step]("p_0 = 0", lambda case: not case.start.p.any())
 _NO_VALUES = Hypothesis[Step]("E_0 v = 0", lambda case: bool(np.abs(case.start.E @ case.start.v).max() < 1e-12))
 
 
-def _moved_start(**change: Vector) -> Step:
+def _moved(p: float = 0.0, along_v: float = 0.0) -> Step:
+    """p moved by this much in all coordinates, and embeddings along v."""
     case = _ideal(np.random.default_rng(0))
-    return replace(case, start=replace(case.start, **change))
-
-
-def _with_query() -> Step:
-    rng = np.random.default_rng(1)
-    case = _moved_start()
-    return _moved_start(p=rng.normal(size=case.start.p.shape))
-
-
-def _with_values() -> Step:
-    case = _moved_start()
-    return _moved_start(E=case.start.E + np.outer(np.arange(case.documents.V), case.start.v))
+    start = case.start
+    E = start.E + along_v * np.outer(np.arange(case.documents.V), start.v)
+    return replace(case, start=replace(start, E=E, p=start.p + p))
 
 
 # --- how far the step is from its leading term -----------------------------------------------------------------------
@@ -275,8 +261,8 @@ _SMALL = Hypothesis[Growing]("E_s and p_0 are Gaussian with variance 1/d", lambd
     draw=_ideal,
     seeds=60,
     counters=(
-        Counter("a query that is not 0", _ZERO_QUERY.says, _with_query),
-        Counter("values at the start", _NO_VALUES.says, _with_values),
+        Counter("a query that is not 0", _ZERO_QUERY.says, lambda: _moved(p=1.0)),
+        Counter("values at the start", _NO_VALUES.says, lambda: _moved(along_v=1.0)),
     ),
 )
 def _leading(case: Step, by: float = 1.0) -> float:

@@ -230,7 +230,7 @@ class Run:
     basis: Vector
     states: tuple[FlowState, ...]  # at the norms, then where the run ended if it did not reach the last of them
     status: Status
-    path: dict[str, Vector]  # along all pieces: norm, loss, log_time, log_gradient
+    path: dict[str, Vector]  # along all pieces: norm, loss, log_time
 
     @property
     def p(self) -> Vector:
@@ -330,7 +330,6 @@ def follow(documents: Documents, E: Vector, v: Vector, start: Vector, norms: Seq
         outcome = run(Flow(problem, norm, **options), at, 10_000, clock)
         status, at = outcome.status, outcome.state.p
         states.append(outcome.state)
-        clock.next_leg()
         if status is not Status.FAR_ENOUGH:
             break
     if len(states) == 1:
@@ -342,27 +341,22 @@ class _Clock:
     """Watches a flow in arc length and tells the time: dt = ds / |grad|, log-linear between two looks."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[float, float, float, float]] = []
-        self.offset = self.arc = 0.0
+        self.rows: list[tuple[float, float, float]] = []
+        self.arc = self.slow = 0.0
         self.log_time = -np.inf
 
-    def next_leg(self) -> None:
-        """The next state begins a new flow where the last one ended."""
-        self.offset = self.arc
-
     def __call__(self, state: FlowState) -> None:
-        arc, slow = self.offset + state.arc, -float(state.log_sizes[-1])
-        if self.rows and arc > self.arc:
-            spent = _log_mean(-self.rows[-1][3], slow) + np.log(arc - self.arc)
-            self.log_time = float(np.logaddexp(self.log_time, spent))
-        if not self.rows or arc > self.arc:
-            self.rows.append((state.norm, state.reading.value, self.log_time, -slow))
-        self.arc = arc
+        slow = -float(state.log_sizes[-1])
+        moved = state.arc - self.arc if state.arc else 0.0  # a new flow begins at 0, where the last one ended
+        if moved > 0:
+            self.log_time = float(np.logaddexp(self.log_time, _log_mean(self.slow, slow) + np.log(moved)))
+        if moved > 0 or not self.rows:
+            self.rows.append((state.norm, state.reading.value, self.log_time))
+        self.arc, self.slow = state.arc, slow
 
     @property
     def path(self) -> dict[str, Vector]:
-        names = ("norm", "loss", "log_time", "log_gradient")
-        return dict(zip(names, np.array(self.rows).reshape(-1, 4).T, strict=True))
+        return dict(zip(("norm", "loss", "log_time"), np.array(self.rows).reshape(-1, 3).T, strict=True))
 
 
 def _log_mean(x: float, y: float) -> float:
