@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
 
 from ....model.ragged import Vector
 from ...problems.problem import Problem
@@ -203,7 +206,7 @@ class Tail:
 
 
 def _tail(one: Frozen, solution: Solution) -> Tail:
-    """w by Newton's method on the logarithm of the sum, which is convex."""
+    """w is where the logarithm of the sum, which is convex, is least."""
     counts, b = one.documents.counts, one.b
     sizes: dict[tuple[int, int], float] = {}
     for i, (y, (selected,)) in enumerate(zip(one.documents.labels, one.run.sets, strict=True)):
@@ -220,24 +223,19 @@ def _tail(one: Frozen, solution: Solution) -> Tail:
     if (k <= 0).any():
         return Tail(float(k.min()), frame, w, -np.inf, 0.0)
 
-    def log_sum(w: Vector) -> tuple[float, Vector]:
+    def curve(w: Vector) -> tuple[Any, ...]:
+        """log of the sum, its slope and its curvature."""
         logs = np.log(k) - across @ w
-        top = float(np.logaddexp.reduce(logs))
-        return top, np.exp(logs - top)
-
-    for _ in range(100):
-        here, shares = log_sum(w)
+        shares = softmax(logs)
         slope = -across.T @ shares
-        bend = (across.T * shares) @ across - np.outer(slope, slope)
-        step = -np.linalg.solve(bend, slope) if len(w) else w
-        length = 1.0
-        while log_sum(w + length * step)[0] > here + length * (slope @ step) / 4 + 1e-15 and length > 1e-6:
-            length /= 2
-        w = w + length * step
-        if np.abs(step).max(initial=0.0) < 1e-12:
-            break
-    slowest = float(np.linalg.eigvalsh(bend).min(initial=1.0)) * solution.norm**2
-    return Tail(float(k.min()), frame, w, log_sum(w)[0], slowest)
+        return float(logsumexp(logs)), slope, (across.T * shares) @ across - np.outer(slope, slope)
+
+    if len(w):
+        value, slope, bend = (lambda w, k=k: curve(w)[k] for k in range(3))
+        w = minimize(value, w, jac=slope, hess=bend, method="trust-exact", options={"gtol": 1e-9}).x
+        w = w - np.linalg.solve(curve(w)[2], curve(w)[1])  # the last digits
+    slowest = float(np.linalg.eigvalsh(curve(w)[2]).min(initial=1.0)) * solution.norm**2
+    return Tail(float(k.min()), frame, w, float(curve(w)[0]), slowest)
 
 
 def _frozen(rng: np.random.Generator) -> Frozen:
