@@ -116,22 +116,10 @@ Excess = TypeVar("Excess", bound=Callable[[Any], float])
 
 
 def claim(id: str, **stated: Any) -> Callable[[Excess], Excess]:
-    """Register a claim by the function that computes its excess.
+    """Register a claim by the function that computes its excess, which it decorates; `stated` are the other fields.
 
-    Parameters
-    ----------
-    id : str
-        What is typed, `keytokens verify ID`; a family (`mm`, `te`, `fu` or `kt`), a full stop and a name.
-    **stated
-        The other fields of :class:`Claim`.
+    The id is what is typed, `keytokens verify ID`: a family (`mm`, `te`, `fu` or `kt`), a full stop and a name.
 
-    Returns
-    -------
-    callable
-        A decorator of a function that takes an instance.
-
-    Examples
-    --------
     >>> says, whole = "Twice a whole number is even.", Hypothesis("the number is whole", lambda x: x == int(x))
     >>> half = Counter("one half", without=whole.says, instance=lambda: 0.5)
     >>> callable(claim("kt.even", says=says, source="school", tolerance=0, hypotheses=(whole,), counters=(half,)))
@@ -151,13 +139,9 @@ def claim(id: str, **stated: Any) -> Callable[[Excess], Excess]:
 class Verdict:
     """What became of a claim.
 
-    >>> square = {"id": "x.square", "says": "A square is not negative.", "source": "school", "excess": lambda x: -x * x}
     >>> real = Hypothesis("x is real", lambda x: not isinstance(x, complex))
-    >>> claim = Claim(**square, tolerance=0, draw=np.random.Generator.normal, hypotheses=(real,))
-    >>> verdict = judge(claim)
-    >>> verdict.worst_excess < 0, verdict.instances, verdict.hypotheses_met
-    (True, 25, 25)
-    >>> verdict.sentence[:49]
+    >>> stated = {"source": "school", "tolerance": 0, "draw": np.random.Generator.normal, "hypotheses": (real,)}
+    >>> judge(Claim(id="x.square", says="A square is not negative.", excess=lambda x: -x * x, **stated)).sentence[:49]
     'fails: no counter-instance shows that it can fail'
     """
 
@@ -302,12 +286,7 @@ def _named(id: str, wanted: str) -> bool:
 
 
 class Verdicts(tuple[Verdict, ...]):
-    """The verdicts of a run; shows as a table.
-
-    >>> found = verify(["kt.flip", "kt.sufficient"])
-    >>> found.holds, len(found), [verdict.id for verdict in found]
-    (True, 2, ['kt.sufficient', 'kt.flip'])
-    """
+    """The verdicts of a run; shows as a table."""
 
     @property
     def holds(self) -> bool:
@@ -350,8 +329,9 @@ def verify(
     Another `seed` draws other instances. `tick` is called with None after each instance and with the verdict after each
     claim. Several `jobs` are processes, which share the claims.
 
-    >>> verify("kt.flip", seeds=20).summary
-    '1 of 1 claims hold; 20 of 20 instances count'
+    >>> found = verify(["kt.flip", "kt.sufficient"], seeds=20)
+    >>> found.summary, [verdict.id for verdict in found]
+    ('2 of 2 claims hold; 40 of 40 instances count', ['kt.sufficient', 'kt.flip'])
     """
     if isinstance(ids, str):
         ids = [ids]
