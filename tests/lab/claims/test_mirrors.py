@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from keytokens.base.errors import InputError
 from keytokens.lab.claims.claim import claims
-from keytokens.lab.claims.instances import cross_spheres, two_inputs
+from keytokens.lab.claims.instances import cross_spheres, one_bag, two_inputs
 from keytokens.lab.claims.matrices import mirrors
 from keytokens.lab.claims.matrices.mirrors import joint_target
 from keytokens.lab.descent import MirrorDescent, Normalised, run
@@ -51,6 +51,11 @@ def test_bad_numbers(problems):
     for q, eta, floor, why in ((1.0, 0.1, 0.0, "`q`"), (2.0, 0.0, 0.0, "`eta`"), (2.0, 0.1, -1.0, "`floor`")):
         with pytest.raises(InputError, match=f"Stack.mirror_path: {why} must be"):
             Stack.of(problems).mirror_path(q, [1], np.zeros((3, 9)), eta, floor)
+
+
+def test_attention_far_below_any_float():
+    reading = one_bag(0.9).read((np.array([-100.0, 5000.0]),))
+    assert mirrors.log_attention_gap(reading) == pytest.approx(-5010)
 
 
 def test_spoilt_limit():

@@ -20,8 +20,7 @@ from ...svm.solution import Solution
 from ...svm.solver import solved
 from ..claim import Counter, Hypothesis, claim
 from ..instances import cross_spheres, joint, two_inputs
-from ..max_margin.assumptions import leaning, settles, settling_power
-from ..rates import log_attention_gap
+from ..max_margin.assumptions import leaning, log_attention_gap, settles, settling_power
 
 MIRROR = "Optimizing Attention with Mirror Descent (arXiv:2410.14581), abstract"
 

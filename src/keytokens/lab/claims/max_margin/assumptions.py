@@ -187,6 +187,11 @@ def log_missed(reading: Reading, rows: Index) -> Vector:
     return np.log(reading.bags.sum(np.exp(others - reading.bags.spread(top)))) + top
 
 
+def log_attention_gap(reading: Reading) -> float:
+    """log of the largest 1 - s over the bags, s the attention on a bag's selected token; exact however small."""
+    return float(log_missed(reading, reading.selected).max())
+
+
 def draw_equal_scores(rng: np.random.Generator, n: int, T: int, d: int) -> Problem:
     """Random keys, any of the losses; in each input one best token, which can win, and others of one score."""
     best = rng.integers(T, size=n)
