@@ -26,35 +26,33 @@ from .stages import (
     token_pulls,
 )
 
-
-def _any_training(rng: np.random.Generator) -> Step:
-    """Everything of order 1: far from the small start of the theory."""
-    documents, d = random_documents(rng), int(rng.integers(1, 6))
-    start = Start(rng.normal(size=(documents.V, d)), rng.normal(size=d), rng.normal(size=d))
-    return Step(documents, start, float(rng.uniform(0.1, 10)), documents.balanced if rng.random() < 0.5 else None)
-
-
 # --- the gradient ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
-    """A step; perhaps `cls` and a token of the vocabulary share their embedding, so that p is that row of E."""
+class Trained(Step):
+    """Perhaps `cls` and a token of the vocabulary share their embedding, so that p is that row of E."""
 
-    case: Step
     shared: int | None = None
 
     def loss(self, E: Vector) -> Vector:
         """Position by position."""
-        case, start = self.case, self.case.start
-        weights = case.documents.even if case.weights is None else case.weights
-        f = literal_scores(case.documents.tokens, E, start.p if self.shared is None else E[self.shared], start.v)
-        return np.asarray(weights @ literal_loss(case.documents.labels * f))
+        weights = self.documents.even if self.weights is None else self.weights
+        p = self.start.p if self.shared is None else E[self.shared]
+        f = literal_scores(self.documents.tokens, E, p, self.start.v)
+        return np.asarray(weights @ literal_loss(self.documents.labels * f))
+
+
+def _any_training(rng: np.random.Generator) -> Trained:
+    """Everything of order 1: far from the small start of the theory."""
+    documents, d = random_documents(rng), int(rng.integers(1, 6))
+    start = Start(rng.normal(size=(documents.V, d)), rng.normal(size=d), rng.normal(size=d))
+    return Trained(documents, start, weights=documents.balanced if rng.random() < 0.5 else None)
 
 
 def _shared_query() -> Trained:
-    case = _any_training(np.random.default_rng(0))
-    return Trained(replace(case, start=replace(case.start, p=case.start.E[0])), shared=0)
+    one = _any_training(np.random.default_rng(0))
+    return replace(one, start=replace(one.start, p=one.start.E[0]), shared=0)
 
 
 _OWN = Hypothesis[Trained]("p is a parameter of its own, no row of E", lambda one: one.shared is None)
@@ -68,15 +66,15 @@ _OWN = Hypothesis[Trained]("p is a parameter of its own, no row of E", lambda on
     hypotheses=(_OWN,),
     tolerance=1.0,  # in units of what rounding may do
     constant="the gradient",
-    draw=lambda rng: Trained(_any_training(rng)),
+    draw=_any_training,
     seeds=40,
     counters=(Counter("cls is one of the tokens", _OWN.says, _shared_query),),
 )
 def _gradient(one: Trained, by: float = 1.0) -> float:
     """Against the slopes of the loss as it is written, by complex steps."""
-    case, start = one.case, one.case.start
-    off = np.abs(by * embedding_gradient(case.documents, start, case.weights) - complex_slopes(one.loss, start.E)).max()
-    unit = rounding(start.E, start.p, start.v, float(case.documents.lengths.max()) + len(case.documents))
+    start, documents = one.start, one.documents
+    off = np.abs(by * embedding_gradient(documents, start, one.weights) - complex_slopes(one.loss, start.E)).max()
+    unit = rounding(start.E, start.p, start.v, float(documents.lengths.max()) + len(documents))
     sizes = np.abs(start.v).max() + 2 * np.abs(start.E @ start.v).max()  # of v and of (b - f) p, p apart
     return float(off / (unit * (1 + np.abs(start.p).max()) * sizes))
 
