@@ -286,7 +286,12 @@ def _named(id: str, wanted: str) -> bool:
 
 
 class Verdicts(tuple[Verdict, ...]):
-    """The verdicts of a run; shows as a table."""
+    """The verdicts of a run; shows as a table.
+
+    >>> found = verify(["kt.flip", "kt.sufficient"], seeds=20)
+    >>> found.holds, [verdict.id for verdict in found]
+    (True, ['kt.sufficient', 'kt.flip'])
+    """
 
     @property
     def holds(self) -> bool:
@@ -329,9 +334,8 @@ def verify(
     Another `seed` draws other instances. `tick` is called with None after each instance and with the verdict after each
     claim. Several `jobs` are processes, which share the claims.
 
-    >>> found = verify(["kt.flip", "kt.sufficient"], seeds=20)
-    >>> found.summary, [verdict.id for verdict in found]
-    ('2 of 2 claims hold; 40 of 40 instances count', ['kt.sufficient', 'kt.flip'])
+    >>> verify("kt.flip", seeds=20).summary
+    '1 of 1 claims hold; 20 of 20 instances count'
     """
     if isinstance(ids, str):
         ids = [ids]
