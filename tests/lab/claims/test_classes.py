@@ -6,8 +6,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from keytokens.lab.claims.embeddings import classes
-from keytokens.lab.claims.instances import central_differences
 from keytokens.lab.problems.embeddings import multiclass_gradient
+
+from ..differences import central_differences
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -5,9 +5,11 @@ import pytest
 from scipy.special import softmax
 
 from keytokens.base.errors import InputError
-from keytokens.lab.claims.instances import GMM, STARTS, central_differences, joint, one_bag, two_scores
+from keytokens.lab.claims.instances import GMM, STARTS, joint, one_bag, two_scores
 from keytokens.lab.descent import Descent, Normalised, run
 from keytokens.lab.descent.published import SLOPES, PlainProblem, published
+
+from ..differences import central_differences
 
 VALUES = {
     "logistic": lambda x: np.logaddexp(0, -x),

@@ -229,18 +229,3 @@ def rounding(E: Vector, p: Vector, v: Vector, terms: float) -> float:
     """
     A, B = float((np.abs(E) @ np.abs(p)).max()), float((np.abs(E) @ np.abs(v)).max())
     return 2 * EPS * (1 + B) * (2 * (len(p) + 2) * A + len(p) + 2 * terms + 10)
-
-
-def central_differences(value: Callable[[Vector], float], at: Vector) -> Vector:
-    """The gradient of a function of an array by central differences of fourth order.
-
-    >>> central_differences(lambda x: float((x**4).sum()), np.array([[1.0, -2.0]])).round(9).tolist()
-    [[4.0, -32.0]]
-    """
-    out, h = np.zeros_like(at), 1e-3
-    for place in np.ndindex(at.shape):
-        step = np.zeros_like(at)
-        step[place] = h
-        near, far = (value(at + k * step) - value(at - k * step) for k in (1, 2))
-        out[place] = (8 * near - far) / (12 * h)
-    return out
