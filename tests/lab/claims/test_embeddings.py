@@ -177,3 +177,16 @@ def test_with_enough_dimensions_every_important_token_can_win(seed):
             with pytest.raises(NotSeparable) as refuted:
                 solve(problem)
             assert refuted.value.witness.is_proof()
+
+
+def test_small_leads_keep_their_digits():
+    """Beside the entropy of the rivals, log 2, leads of 1e-18 would be nothing; the pull is in proportion to them."""
+    data = planted_classes(np.random.default_rng(0), 2, 3, [1, 1, 1], 2)
+    E, v, p = (np.random.default_rng(1).normal(size=shape) for shape in ((5, 4), (3, 4), 4))
+    ways = []
+    for size in (1e-6, 1e-18):
+        problem = embeddings.multiclass(E, data, size * v)
+        (down,) = problem.descent(problem.read((p,)), (p,))
+        ways.append(down.unit)
+        assert down.log == pytest.approx(np.log(size), abs=5)
+    assert ways[0] == pytest.approx(ways[1], abs=1e-4)

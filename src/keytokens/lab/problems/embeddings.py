@@ -17,7 +17,7 @@ the formula of two classes with the lead over each rival in place of y b.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -97,12 +97,31 @@ def rival_leads(b: Vector, y: Index) -> Vector:
 
 
 @dataclass(frozen=True, eq=False)
+class _Shifted(Logistic):
+    """The logistic loss of a margin that lacks a number of each document."""
+
+    by: Vector = field(default_factory=lambda: np.zeros(1))
+
+    def value(self, x: Vector) -> Vector:
+        return super().value(x + self.by)
+
+    def log_abs_slope(self, x: Vector) -> Vector:
+        return super().log_abs_slope(x + self.by)
+
+    def log_value(self, x: Vector) -> Vector:
+        return super().log_value(x + self.by)
+
+    def change(self, x: Vector, sign: Vector, log_delta: Vector) -> tuple[Vector, Vector]:
+        return super().change(x + self.by, sign, log_delta)
+
+
+@dataclass(frozen=True, eq=False)
 class Leads(Scores):
     """The rule for scores of K classes: the leads m_k over the rivals, in proportion to how near each rival is.
 
-    At a point the rivals of a document have weights w_k = P_k / (1 - P_y), and a token the one score
-    sum_k w_k (m_k(s) + log w_k). Their mean is the margin log P_y / (1 - P_y), whose logistic loss is -log P_y; so what
-    is left is the problem of two classes, log domain included.
+    At a point the rivals of a document have weights w_k = P_k / (1 - P_y), and a token the one score sum_k w_k m_k(s).
+    Their mean plus sum_k w_k log w_k is the margin log P_y / (1 - P_y), whose logistic loss is -log P_y: the problem of
+    two classes, log domain included. That sum stays out of the scores: small leads would lose their digits beside it.
     """
 
     leads: Vector  # (N, K)
@@ -114,8 +133,8 @@ class Leads(Scores):
         rivals = -bags.sum(Q[:, None] * self.leads)  # (n, K) f_k - f_y
         rivals[np.arange(len(rivals)), self.y] = -np.inf
         weights = softmax(rivals, axis=1)
-        scores = np.sum(self.leads * weights[bags.bag], axis=1) + bags.spread(xlogy(weights, weights).sum(axis=1))
-        return Reading(bags, logits, scores, Logistic())
+        scores = np.sum(self.leads * weights[bags.bag], axis=1)
+        return Reading(bags, logits, scores, _Shifted(by=xlogy(weights, weights).sum(axis=1)))
 
 
 def multiclass(E: Vector, data: Classes, v: Vector) -> Problem:
