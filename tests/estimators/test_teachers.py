@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,11 +58,11 @@ def test_distinct_is_a_set_that_grows(batches):
 
 def test_what_a_teacher_says_is_counted_as_its_definition_has_it(monkeypatch):
     """The presence and the mean length, one text after the other, by Python's own counting."""
-    seen = {}
+    asked = []
     known = training.Teaching.counts
-    monkeypatch.setattr(training.Teaching, "counts", lambda self: seen.setdefault("counts", known(self)))
+    monkeypatch.setattr(training.Teaching, "counts", lambda self: asked.append(self) or known(self))
     clf = fitted(teacher=RIGHT, teacher_weight=0.5)
-    counts, tokens = seen["counts"], clf.vocabulary_.tokens
+    counts, tokens = known(replace(asked[0], weight=0.5)), clf.vocabulary_.tokens
     words = [text.split() for text in TEXTS[MANY]]
     for s in range(0, len(tokens), 97):
         if " " not in tokens[s]:
@@ -173,6 +174,10 @@ def test_what_is_no_teacher_is_refused_in_a_line(teacher, said):
     with pytest.raises(InputError, match=said) as refused:
         fitted(teacher=teacher)
     assert "\n" not in str(refused.value)
+
+
+def test_a_weight_of_nothing_is_no_reason_to_doubt_the_teacher():
+    assert fitted(teacher=RIGHT, teacher_weight=0).taught_["agreement"] > 0.9
 
 
 @pytest.mark.parametrize("name", ["teacher_weight", "teacher_loss"])

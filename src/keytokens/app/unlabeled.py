@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..io.reading import read_batches
 from ..io.table import Table, Wanted, as_numbers, texts_of
 
 
-@dataclass
+@dataclass(frozen=True)
 class UnlabeledTable:
     """Texts of a table, read in batches, as often as a fit needs them.
 
@@ -26,13 +26,11 @@ class UnlabeledTable:
 
     source: str
     wanted: Wanted
-    format: str | None = None
     teacher: str = SELF
-    n_texts: int = field(default=0, init=False)  # of the last reading
 
     def given(self, but: Callable[[], Hashes]) -> dict[str, Any]:
         """What a fit in batches takes; texts with one of these names, known when they are read, are left out."""
-        tables = read_batches(self.source, self.format, self.wanted)
+        tables = read_batches(self.source, wanted=self.wanted)
         if self.teacher == SELF:
             return {"unlabeled": (texts for texts, _ in self._read(tables, but)), "teacher": Teacher()}
         first = next(tables)
@@ -51,10 +49,8 @@ class UnlabeledTable:
     def _read(
         self, tables: Iterator[Table], but: Callable[[], Hashes], columns: list[str] | None = None
     ) -> Iterator[tuple[list[str], NDArray[Any]]]:
-        self.n_texts = 0
         for table in tables:
             texts = texts_of(table, self.wanted.of(table)[0])
-            self.n_texts += len(texts)
             kept = np.flatnonzero(~np.isin(names_of(texts), but()))
             told = np.zeros(0) if columns is None else _numbers(table, columns)[kept]
             yield [texts[i] for i in kept.tolist()], told

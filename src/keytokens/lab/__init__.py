@@ -1,6 +1,6 @@
 """The laboratory: the theory of both papers, runnable. The product never imports it.
 
-The shelf is lazy: a name is imported when it is first asked for.
+A name is imported when it is first asked for.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ asked once, and q is the product of both, normalised: what one of the two alone 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +59,7 @@ class Teaching:
         The labels have no part in these counts, if the teacher never saw them, and little if it did: it was asked about
         other texts. Whoever guesses has a mean recall of 1/K.
         """
-        told = self.counts()
+        told = replace(self, weight=1.0).counts()
         none = np.zeros(len(told.presence), told.presence.dtype)
         prior = prior_of(Statistics(told.presence, none, told.mass, told.documents), options, data.sizes)
         zero = np.zeros(prior.mean.shape[1], none.dtype)
