@@ -132,13 +132,6 @@ class Bags:
             raise refusal(owner, name, rule, seen, advice)
         return x
 
-    def marked(self, given: Any, owner: str, name: str) -> NDArray[np.bool_]:
-        """(N,) which tokens, from booleans in any form that `per_token` reads."""
-        mask = self.per_token(given, owner, name)
-        if not np.isin(mask, (0, 1)).all():
-            raise refusal(owner, name, f"be a boolean for each of the {len(mask)} tokens", given)
-        return mask.astype(np.bool_)
-
     def chosen(self, selection: Sequence[int] | Index, owner: str = "selection") -> Index:
         """(n,) rows of one token a bag, given as indices within the bags."""
         raw = indices(selection)
